@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from textwrap import dedent
 from typing import Any
 
 _QUOTE = re.compile(r"[ \t]{0,3}(?:>[ ]?){1,5}")
@@ -72,7 +73,14 @@ def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "\n".join(bare), ()
     if (numbered := _without_numbers(bare)) is not None:
         yield "\n".join(numbered), ()
-    for plain in (_unmarked(bare), _unmarked([_LOGGED.sub("", line, count=1) for line in lines])):
+    logged = [_LOGGED.sub("", line, count=1) for line in lines]
+    for plain in (
+        dedent("\n".join(bare)).split("\n"),
+        logged,
+        _unmarked(bare),
+        _unmarked(logged),
+        _rows(_unmarked(logged)),
+    ):
         if plain != bare:
             yield "\n".join(plain), ()
     named = [_HOST.match(line) for line in bare]
@@ -93,7 +101,12 @@ def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _unmarked(lines: list[str]) -> list[str]:
     """The lines without the marks of Markdown and without notes behind them."""
     plain = (_NOTE.sub("", line) for line in lines)
-    return [_MARK.sub(lambda mark: mark["indent"] or "", _ROW.sub(r"\1: \2", line)) for line in plain]
+    return [_MARK.sub(lambda mark: mark["indent"] or "", line) for line in plain]
+
+
+def _rows(lines: list[str]) -> list[str]:
+    """Rows of a table with two columns as "name: value"."""
+    return [_ROW.sub(r"\1: \2", line) for line in lines]
 
 
 def _without_prefix(line: str) -> str:

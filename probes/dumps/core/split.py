@@ -45,7 +45,8 @@ _VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
 # What people add to lines: notes behind them, and marks of Markdown around names and lines. No tool prints these.
 _NOTES = re.compile(
-    r"^([^#\n]*[:=|][^#\n]*?\S(?=[ \t])|[^#\n]*[^#\s](?=  |\t))[ \t]+#[ \t][^\n]*$|[ \t]+(?:<-{2,}|<={2,}(?=[ \t]*\w)|←)[^\n]*$",
+    r"^([^#\n]*[:=|][^#\n]*?\S(?=[ \t])|[^#\n]*[^#\s](?=  |\t))[ \t]+#[ \t][^\n]*$"
+    r"|[ \t]+(?:<-{2,}|<={2,}(?=[ \t]*\w)|←)[^\n]*$",
     re.MULTILINE,
 )
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")

@@ -139,7 +139,8 @@ def _take(run: _Run, entry: _Entry, part: Part) -> None:
         run.head[_HEAD[name]] = (value, part.cite(*entry.where))
     elif name in _TAILS and value is not None and not any(user in _INSTANCE for user in above):
         path = [*above[-2:], name]
-        if not above and name not in WANTED and (orphan := path_of(name, value)):
+        known = any("/".join(path[first:]) in WANTED for first in range(len(path)))
+        if not known and (orphan := path_of(name, value)):
             path = orphan.split("/")
         for called in ("/".join(path[first:]) for first in range(len(path))):
             if called in WANTED:
@@ -153,11 +154,15 @@ def _lines(part: Part) -> Iterator[_Entry]:
     """
     open_now: list[tuple[int, str]] = []
     listing: int | None = None  # indentation of the process list, because its end counts too
+    flat, heading = not re.search(r"^[ \t]+\S", part.text, re.MULTILINE), False
     for number, line in part.lines():
         text = line.strip()
         if not text or text.startswith("[..."):
             continue
         depth = len(line) - len(line.lstrip())
+        if flat:  # the indentation was lost: headings have no value, and a heading after a value is of the next section
+            was, heading = heading, " :" not in text and not text.startswith("GPU ")
+            depth = (len(open_now) + 1 if was else 1) if heading else 0 if text.startswith("GPU ") else _DEEPEST
         while open_now and open_now[-1][0] >= depth:
             open_now.pop()
         name, divided, value = text.partition(" : ")
