@@ -85,8 +85,12 @@ def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield "\n".join(plain), ()
     named = [_HOST.match(line) for line in bare]
     counts = Counter(found[1] for found in named if found)
-    fewest = min(_FEWEST, sum(map(bool, map(str.strip, bare))))
-    likely = [name for name, count in counts.most_common() if count >= fewest]
+    alone = sum(map(bool, map(str.strip, bare))) == 1  # then only a name with a digit is a host, not a word of prose
+    likely = [
+        name
+        for name, count in counts.most_common()
+        if count >= _FEWEST or (alone and any(map(str.isdecimal, name)) and not name.isdecimal())
+    ]
     for name in likely[:_CANDIDATES]:
         others = tuple(other for other in likely if other != name)
         yield (
