@@ -94,16 +94,22 @@ def _by_ids(snapshot: Snapshot) -> Mapping[tuple[int | None, int | None], Sequen
     return found
 
 
+def may_need_window(snapshot: Snapshot, function: Pci) -> bool:
+    """Select NVIDIA GPUs, and functions of dumps whose kind the text does not show."""
+    unknown = snapshot.origin == "dumps" and function.vendor is None and function.pci_class is None
+    return unknown or is_nvidia_gpu(snapshot, function)
+
+
 def without_addresses(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     """The window has no addresses: the machine has no room for it. The driver then refuses the GPU or its peers."""
     if function.bar1 == 0 and not function.lost:
-        name = function_name(snapshot, function)
+        name = function_name(snapshot, function) if function.vendor else "a PCI function"
         yield Finding(
             code="pcie-bar1-small",
             severity="warning",
             subject=function.key,
             subject_name=name,
-            message=f"{name} has no addresses for the window into its memory (BAR1): the machine assigned none",
+            message=f"{name} has no addresses for its memory window (BAR1): the machine assigned none",
             expected="assigned",
             observed="unassigned",
             cause="Above 4G Decoding is switched off in the firmware setup, or the root complex has too little space",
@@ -227,6 +233,6 @@ def _could(window: Window) -> tuple[int, Basis | None, str]:
 
 RULES = (
     Rule("pcie-bar1-small", Pci, ("bar1",), of_function, is_nvidia_gpu),
-    Rule("pcie-bar1-small", Pci, ("bar1",), without_addresses, is_nvidia_gpu),
+    Rule("pcie-bar1-small", Pci, ("bar1",), without_addresses, may_need_window),
     Rule("pcie-bar1-small", Gpu, ("bar1", "memory"), of_driver),
 )

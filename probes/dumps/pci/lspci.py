@@ -21,6 +21,9 @@ from ....models.facts.units import GIB, KIB, MIB
 from ...parsing.parsers import pcie_width
 from ..core.part import Part
 from ..core.pci_words import class_of, identity
+from .lspci_excerpts import ANY_LINE, without_address
+
+__all__ = ["ANY_LINE", "BEGIN", "full_address", "read"]
 
 # "0000:53:00.0 3D controller [0302]: NVIDIA ...", with -n "53:00.0 0302: 10de:2330"; or single lines that grep
 # selected.
@@ -36,15 +39,13 @@ _HEADER = re.compile(
 _NUMBERS = re.compile(r"(?:\[|^)([0-9a-f]{4}):([0-9a-f]{4})(?:\]|(?= |$))")
 _TAIL = re.compile(r" \((?:rev|prog-if) [0-9a-f]{2}\b.*$")
 _UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
-_LINK = re.compile(r"(LnkCap|LnkSta|ACSCtl):[^\n]*")
-_MOST_UNNAMED = 2000  # link sections without an address
 
 
 def read(part: Part) -> Iterator[Record]:
     """A `Pci` per function, with its parent if the bridges show their buses."""
     headers = list(part.matches(_HEADER))
     starts = [*(header.start() for _, header in headers), len(part.text)]
-    yield from _without_address(replace(part, text=part.text[: starts[0]]))
+    yield from without_address(replace(part, text=part.text[: starts[0]]), _READERS, _of_two_functions)
     blocks = [
         _Block(part, line, header, part.text[header.start() : end])
         for (line, header), end in zip(headers, starts[1:], strict=True)
@@ -270,29 +271,3 @@ def _parents(blocks: list[_Block]) -> Mapping[str, str]:
         elif bus in roots:
             parents[block.address] = f"pci{bus}"
     return parents
-
-
-def _without_address(part: Part) -> Iterator[Record]:
-    """Sections of links and access control that grep left without an address. Their key is the file and line."""
-    groups: list[dict[str, tuple[int, re.Match[str]]]] = []
-    for line, found in part.matches(_LINK):
-        if not groups or found[1] in groups[-1]:
-            groups.append({})
-        groups[-1][found[1]] = line, found
-        if len(groups) > _MOST_UNNAMED:
-            break
-    for group in groups:
-        fields: dict[str, Any] = {}
-        cites: dict[str, Evidence] = {}
-        for name, (line, found) in group.items():
-            for pattern, parse in _READERS[f"{name}:"]:
-                if whole := pattern.match(part.text, found.start()):
-                    here = {key: value for key, value in parse(whole).items() if value is not None}
-                    fields |= here
-                    cites |= dict.fromkeys(here, part.cite(line, found[0]))
-        first, _ = next(iter(group.values()))
-        if _of_two_functions("\n".join(found[0] + "\n" for _, found in group.values())):
-            fields = {name: value for name, value in fields.items() if name not in ("width", "speed", "downgraded")}
-            cites = {name: where for name, where in cites.items() if name in fields}
-        if fields:
-            yield Pci(key=part.where(first), cites=cites, **fields)
