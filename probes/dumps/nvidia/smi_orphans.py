@@ -61,20 +61,20 @@ _ALONE = (  # names without a heading, with the shape of their values
     ("Compute Mode", "Default|Exclusive_Process|Prohibited|Exclusive_Thread"),
     ("GPU Recovery Action", r"\S.{1,40}"),
 )
-_HEADINGS = (
-    "PCIe Generation|Link Width|HW Slowdown|SM Clock|Max Clocks|Clocks|Volatile|Aggregate|GPU Reset Status|MIG Mode"
-    "|Page Retirement|Fabric|Health|Temperature|Memory Temperature"
-)
+_HEADINGS = "PCIe Generation|Link Width|HW Slowdown|Max Clocks|Volatile|Aggregate|GPU Reset Status|MIG Mode"
 _BY_NAME: Mapping[str, tuple[tuple[str, str], ...]] = {
     name: tuple((shape, path) for other, shape, path in _ROWS if other == name) for name, _, _ in _ROWS
 }
 ANY_LINE = (
     rf"^[ \t]*(?:(?:{_HEADINGS})[ \t]*$|"
     + "|".join(
-        f"{re.escape(name)}[ \t]*:[ \t]+(?:{shape})[ \t]*$" for name, shape in (*_ALONE, *(row[:2] for row in _ROWS))
+        f"{re.escape(name)}[ \t]*:[ \t]+(?:{shape})[ \t]*$"
+        for name, shape in (*_ALONE, *(row[:2] for row in _ROWS))
+        if name not in _WEAK
     )
-    + ")"
+    + r"|<([a-z_0-9]{3,60})>[^<\n]{1,80}</[a-z_0-9]{3,60}>[ \t]*$|<[a-z]{2,20}_[a-z_]{2,40}>[ \t]*$)"
 )
+TAG = re.compile(r"\s*<[a-z_0-9]{3,60}>(?:[^<\n]{1,80}</[a-z_0-9]{3,60}>|[ \t]*\n)")  # a line of the output as XML
 
 
 def path_of(name: str, value: str) -> str | None:
