@@ -16,6 +16,7 @@ from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import pci_address
 from ..core.part import Part
 from .smi_fields import Card, facts
+from .smi_values import nvml_status
 
 _HANDLE = r"Unable to determine the device handle for (?:GPU|gpu) ?"
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
@@ -89,7 +90,7 @@ def _failed(text: str, where: Evidence) -> Iterator[Record]:
         yield Driver(key="nvidia", gpus=0, cites={"gpus": where})
         return
     failure = re.split("NVML: |because ", text)[1].rstrip(". ")
-    if failure.startswith("Insufficient Perm") or "ermission" in failure:
+    if "ermission" in failure:
         yield NotChecked(
             what="Gpu",
             subject="node",
@@ -98,9 +99,21 @@ def _failed(text: str, where: Evidence) -> Iterator[Record]:
             detail=failure,
             how="run nvidia-smi as root",
         )
+    elif text.startswith("Failed to") and not _is_status(failure):
+        yield NotChecked(
+            what="Driver.failure", subject="nvidia", reason=Reason.UNREADABLE, path=where.source, detail=text[:200]
+        )
     else:
         failure = _NOT_LOADED if "couldn't communicate" in failure else failure
         yield Driver(key="nvidia", failure=failure, cites={"failure": where})
+
+
+def _is_status(text: str) -> bool:
+    """Whether the text is one of NVML's. Else the line is damaged."""
+    try:
+        return text == "N/A" or bool(nvml_status(text))
+    except ValueError:
+        return False
 
 
 def _lost(found: re.Match[str], where: Evidence) -> Record:

@@ -124,8 +124,8 @@ _STATUSES = frozenset(
 )
 
 
-def fabric_status(text: str) -> str:
-    """The result of joining the fabric, in NVML's words."""
+def nvml_status(text: str) -> str:
+    """The result of an operation, in NVML's words."""
     if text.lower() not in _STATUSES:
         raise ValueError(f"{shown(text)} is no status of NVML")
     return text
