@@ -61,10 +61,11 @@ def first_block(text: str) -> tuple[str, tuple[str, ...]]:
     return text[:end] + "\n" * text.count("\n", end), tuple(found[1] or found[2] for found in headings[1:])
 
 
-def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+def strip_frames(text: str, marks: bool = True) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each possible text without its frame, with the hosts whose lines are removed.
 
-    Line numbers stay the same. Yields nothing if there is no frame.
+    Line numbers stay the same. Yields nothing if there is no frame. `marks`: also without bullets, notes and the
+    beginnings of log lines.
     """
     lines = text.split("\n")
     unrolled = _journal_lines(lines)
@@ -73,16 +74,8 @@ def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "\n".join(bare), ()
     if (numbered := _without_numbers(bare)) is not None:
         yield "\n".join(numbered), ()
-    logged = [_LOGGED.sub("", line, count=1) for line in lines]
-    for plain in (
-        dedent("\n".join(bare)).split("\n"),
-        logged,
-        _unmarked(bare),
-        _unmarked(logged),
-        _rows(_unmarked(logged)),
-    ):
-        if plain != bare:
-            yield "\n".join(plain), ()
+    for plain in _plain(lines, bare) if marks else ():
+        yield "\n".join(plain), ()
     named = [_HOST.match(line) for line in bare]
     counts = Counter(found[1] for found in named if found)
     alone = sum(map(bool, map(str.strip, bare))) == 1  # then only a name with a digit is a host, not a word of prose
@@ -100,6 +93,22 @@ def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
             ),
             others,
         )
+
+
+def _plain(lines: list[str], bare: list[str]) -> Iterator[list[str]]:
+    """The lines without indentation, without the beginnings of log lines, and without marks, each result once."""
+    logged = [_LOGGED.sub("", line, count=1) for line in lines]
+    tried = [bare, lines]
+    for plain in (
+        dedent("\n".join(bare)).split("\n"),
+        logged,
+        _unmarked(bare),
+        _unmarked(logged),
+        _rows(_unmarked(logged)),
+    ):
+        if plain not in tried:
+            tried.append(plain)
+            yield plain
 
 
 def _unmarked(lines: list[str]) -> list[str]:

@@ -107,11 +107,11 @@ def _strip_unknown(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iter
     """
     short = len(piece.text) < _SHORT
     excerpt: list[tuple[Reader | None, Part]] = []
-    if short and (loose := _loose(readers)):
+    if short and depth >= 0 and (loose := _loose(readers)):
         excerpt = list(_cut(piece, loose, 0))
-    for text, others in islice(strip_frames(piece.text), None if short else _FEW) if depth else ():
+    for text, others in islice(strip_frames(piece.text, depth == _DEEPEST), None if short else _FEW) if depth > 0 else ():
         bare = Part(piece.file, piece.first, text, piece.at)
-        inner = list(_cut(bare, readers, depth - 1 if short else 0))
+        inner = list(_cut(bare, readers, depth - 1 if short else -1))
         if _known_lines(inner) > _known_lines(excerpt):
             yield from inner
             if others:
