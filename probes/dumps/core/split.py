@@ -109,7 +109,8 @@ def _strip_unknown(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iter
     excerpt: list[tuple[Reader | None, Part]] = []
     if short and depth >= 0 and (loose := _loose(readers)):
         excerpt = list(_cut(piece, loose, 0))
-    for text, others in islice(strip_frames(piece.text, depth == _DEEPEST), None if short else _FEW) if depth > 0 else ():
+    frames = strip_frames(piece.text, depth == _DEEPEST) if depth > 0 else iter(())
+    for text, others in islice(frames, None if short else _FEW):
         bare = Part(piece.file, piece.first, text, piece.at)
         inner = list(_cut(bare, readers, depth - 1 if short else -1))
         if _known_lines(inner) > _known_lines(excerpt):
