@@ -111,6 +111,16 @@ class Net(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Optics(Fact):
+    """The optical module of a port: "eth0/module", or "module" if the text does not name the port."""
+
+    net: str | None = None  # key of the Net fact
+    alarms: tuple[str, ...] | None = None  # values beyond the module's alarm thresholds; (): none
+    warnings: tuple[str, ...] | None = None  # values beyond its warning thresholds; (): none
+    stated: bool | None = None  # the module states it itself; False: computed from its values and thresholds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rdma(Fact):
     """An RDMA device (HCA): "mlx5_0"."""
 
@@ -260,6 +270,7 @@ class Service(Fact):
 
     running: bool | None = None
     version: str | None = None
+    state: str | None = None  # of its domain (nvidia-imex-ctl): "UP", "READY", "DEGRADED; node 2 UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

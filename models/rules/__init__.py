@@ -35,8 +35,20 @@ from .host import (
     storage,
 )
 from .nccl import nccl, version
-from .network import congestion, gid, logged_events, mtu, nic, nic_affinity, node_pairs, port_claims, port_counters
-from .nvlink import cuda_init, errors, fabric_manager, nvlink, nvlink_claims, nvswitch, peer_access
+from .network import (
+    congestion,
+    dumped_counters,
+    gid,
+    logged_events,
+    mtu,
+    nic,
+    nic_affinity,
+    node_pairs,
+    optics,
+    port_claims,
+    port_counters,
+)
+from .nvlink import cuda_init, errors, fabric_manager, imex, nvlink, nvlink_claims, nvswitch, peer_access
 from .pcie import acs, aer, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
 
 RULES: tuple[Rule, ...] = (
@@ -60,6 +72,7 @@ RULES: tuple[Rule, ...] = (
     *nvlink_claims.RULES,
     *errors.RULES,
     *fabric_manager.RULES,
+    *imex.RULES,
     *nvswitch.RULES,
     *peer_access.RULES,
     *nic.RULES,
@@ -68,6 +81,8 @@ RULES: tuple[Rule, ...] = (
     *mtu.RULES,
     *congestion.RULES,
     *port_counters.RULES,
+    *dumped_counters.RULES,
+    *optics.RULES,
     *cuda_init.RULES,
     *placement.RULES,
     *host.RULES,

@@ -1,7 +1,8 @@
 """The registry of dump readers. A new reader needs its own file in a package of this folder and a line here.
 
 The file has BEGIN, a regular expression for the first line of an output (core/split.py), and the function `read`. LINES
-= True means that each line has a meaning of its own.
+= True means that each line has a meaning of its own. ANY_LINE is a regular expression for lines within an output, which
+the reader understands without the lines around them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ def _reader(name: str, target: str) -> Reader:
     """The reader with this public name. `target` is "module:function" relative to linkgauge.probes."""
     read = load(target)
     module = sys.modules[read.__module__]
-    return Reader(name, module.BEGIN, read, getattr(module, "LINES", False))
+    return Reader(name, module.BEGIN, read, getattr(module, "LINES", False), getattr(module, "ANY_LINE", ""))
 
 
 READERS: tuple[Reader, ...] = (
@@ -35,6 +36,7 @@ READERS: tuple[Reader, ...] = (
     _reader("hwloc_text", "dumps.host.hwloc_text:read"),
     _reader("hwloc_xml", "dumps.host.hwloc_xml:read"),
     _reader("ib_fabric", "dumps.network.ib_fabric:read"),
+    _reader("imex", "dumps.nvidia.imex:read"),
     _reader("iperf", "dumps.benchmarks.iperf:read"),
     _reader("kernel_text", "dumps.host.kernel_text:read"),
     _reader("lspci", "dumps.pci.lspci:read"),
@@ -45,6 +47,8 @@ READERS: tuple[Reader, ...] = (
     _reader("nccl_topo", "dumps.host.nccl_topo:read"),
     _reader("net_json", "dumps.network.net_json:read"),
     _reader("net_tools", "dumps.network.net_tools:read"),
+    _reader("nic_counters", "dumps.network.nic_counters:read"),
+    _reader("nic_module", "dumps.network.nic_module:read"),
     _reader("numactl", "dumps.host.numactl:read"),
     _reader("nvbandwidth", "dumps.benchmarks.nvbandwidth:read"),
     _reader("p2p_bandwidth", "dumps.benchmarks.p2p_bandwidth:read"),
@@ -53,6 +57,7 @@ READERS: tuple[Reader, ...] = (
     _reader("rdma_tools", "dumps.network.rdma_tools:read"),
     _reader("rocm_copy", "dumps.benchmarks.rocm_copy:read"),
     _reader("rocm_smi", "dumps.amd.rocm_smi:read"),
+    _reader("smart_log", "dumps.host.smart_log:read"),
     _reader("smi_csv", "dumps.nvidia.smi_csv:read"),
     _reader("smi_nvlink", "dumps.nvidia.smi_nvlink:read"),
     _reader("smi_query", "dumps.nvidia.smi_query:read"),

@@ -65,9 +65,7 @@ def of_function(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     equal = _by_ids(snapshot)[function.vendor, function.device]
     others = [other for other in equal if other is not function]
     memory = (gpu.memory if gpu else None) or (product.memory if product else None)
-    if function.bar1 == 0:
-        yield _unassigned(snapshot, function)
-    elif function.bar1 and memory:
+    if function.bar1 and memory:
         cites = cited(function, "bar1", "bar1_max")
         place = place_of(snapshot, gpu) if gpu else location(function)
         yield from _small(
@@ -96,22 +94,28 @@ def _by_ids(snapshot: Snapshot) -> Mapping[tuple[int | None, int | None], Sequen
     return found
 
 
-def _unassigned(snapshot: Snapshot, function: Pci) -> Finding:
-    """The window has no address, so the driver cannot use the GPU, or peers cannot."""
-    name = function_name(snapshot, function)
-    return Finding(
-        code="pcie-bar1-small",
-        severity="warning",
-        subject=function.key,
-        subject_name=name,
-        message=f"the memory window (BAR1) of {name} has no address: the kernel or the firmware did not assign one",
-        expected="an address",
-        observed="unassigned",
-        cause="the machine has too little address space for the window: Above 4G Decoding, the bridge's window, or the "
-        "MMIO window of a VM",
-        location=location(function),
-        evidence=cited(function, "bar1"),
-    )
+def may_need_window(snapshot: Snapshot, function: Pci) -> bool:
+    """Select NVIDIA GPUs, and functions of dumps whose kind the text does not show."""
+    unknown = snapshot.origin == "dumps" and function.vendor is None and function.pci_class is None
+    return unknown or is_nvidia_gpu(snapshot, function)
+
+
+def without_addresses(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
+    """The window has no addresses: the machine has no room for it. The driver then refuses the GPU or its peers."""
+    if function.bar1 == 0 and not function.lost:
+        name = function_name(snapshot, function) if function.vendor else "a PCI function"
+        yield Finding(
+            code="pcie-bar1-small",
+            severity="warning",
+            subject=function.key,
+            subject_name=name,
+            message=f"{name} has no addresses for its memory window (BAR1): the machine assigned none",
+            expected="assigned",
+            observed="unassigned",
+            cause="Above 4G Decoding is switched off in the firmware setup, or the root complex has too little space",
+            location=location(function),
+            evidence=cited(function, "bar1"),
+        )
 
 
 def of_driver(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
@@ -229,5 +233,6 @@ def _could(window: Window) -> tuple[int, Basis | None, str]:
 
 RULES = (
     Rule("pcie-bar1-small", Pci, ("bar1",), of_function, is_nvidia_gpu),
+    Rule("pcie-bar1-small", Pci, ("bar1",), without_addresses, may_need_window),
     Rule("pcie-bar1-small", Gpu, ("bar1", "memory"), of_driver),
 )

@@ -32,6 +32,7 @@ from .pcie_events import errors as logged_errors
 
 _LANES = 16
 _EMULATED = "a hypervisor emulates the link; no driver shows the real one"
+_SMALLEST_COHORT = 3
 _GUEST = (
     "Report the GPU, with both numbers, to the operator of the host; it cannot be repaired inside a virtual machine. "
     "In a cloud, stop and start the machine: it may get another host."
@@ -101,6 +102,14 @@ def _of_machine(snapshot: Snapshot) -> Support | None:
     return Support("site" if known.basis == "site" else "profile", lanes_of_grade(grade), known.machine.name)
 
 
+def can_be_narrow(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Select hidden links. In dumps, only those with all lanes, and those with evidence of how many there should be."""
+    if not _hidden(snapshot, gpu):
+        return False
+    claim = _driver_claim(snapshot, gpu, gpu.pcie_width or 0)
+    return snapshot.origin != "dumps" or bool(claim.supports) or claim.doubt is None
+
+
 def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """A hidden link has fewer lanes than the machine type or the board says. _below() compares it with equal GPUs."""
     claim = _driver_claim(snapshot, gpu, gpu.pcie_width or 0)
@@ -142,6 +151,11 @@ def _lanes(value: float) -> str:
     return f"x{value:.0f}"
 
 
+def _has_equal(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Whether the GPU can be compared. A dump may show one GPU of a machine."""
+    return snapshot.origin != "dumps" or len(gpu_cohort(snapshot, gpu)) >= _SMALLEST_COHORT
+
+
 _BELOW = (  # code, field, unit, function that finds the usual value, format of a value
     ("pcie-link-narrow", "pcie_width", "lanes", narrower, _lanes),
     ("pcie-link-slow", "pcie_speed", "transfers_per_second", slower, as_transfers),
@@ -158,7 +172,8 @@ def _below(row: _Row) -> Rule:
     code, field, unit, find, word = row
 
     def where(snapshot: Snapshot, node: Node) -> bool:
-        return any(getattr(gpu, field) is not None and _hidden(snapshot, gpu) for gpu in snapshot.of(Gpu).values())
+        shown = (gpu for gpu in snapshot.of(Gpu).values() if getattr(gpu, field) is not None)
+        return any(_hidden(snapshot, gpu) and _has_equal(snapshot, gpu) for gpu in shown)
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         for gpu in snapshot.of(Gpu).values():
@@ -229,6 +244,6 @@ def _logged(snapshot: Snapshot, function: Pci) -> bool:
 
 RULES = (
     *(_below(row) for row in _BELOW),
-    Rule("pcie-link-narrow", Gpu, ("pcie_width",), below_evidence, _hidden),
+    Rule("pcie-link-narrow", Gpu, ("pcie_width",), below_evidence, can_be_narrow),
     Rule("pcie-errors", Gpu, (), replays, counts_replays),
 )

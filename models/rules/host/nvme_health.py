@@ -27,9 +27,14 @@ def is_local(snapshot: Snapshot, drive: Nvme) -> bool:
     return drive.address is not None and drive.state == "live"
 
 
+def is_dumped(snapshot: Snapshot, drive: Nvme) -> bool:
+    """Select drives whose health log is in a dump that does not show their state."""
+    return snapshot.origin == "dumps" and drive.state is None and drive.transport in (None, "pcie")
+
+
 def unhealthy(snapshot: Snapshot, drive: Nvme) -> Iterator[Finding]:
     """The drive reports a failure. The most severe of its reports."""
-    name = f"NVMe drive {drive.key} ({drive.model})"
+    name = f"NVMe drive {drive.key}" + (f" ({drive.model})" if drive.model else "")
     bits = drive.critical_warning or 0
     severe = next((row for row in _WARNINGS if bits >> row[0] & 1), None)
     if severe:
@@ -62,4 +67,7 @@ def _finding(drive: Nvme, severity: Severity, message: str, field: str, expected
     )
 
 
-RULES = (Rule("storage-degraded", Nvme, ("critical_warning?", "state"), unhealthy, is_local),)
+RULES = (
+    Rule("storage-degraded", Nvme, ("critical_warning?", "state"), unhealthy, is_local),
+    Rule("storage-degraded", Nvme, ("critical_warning",), unhealthy, is_dumped),
+)

@@ -50,7 +50,7 @@ def assembled(snapshot: Snapshot, array: Array) -> bool:
 def degraded(snapshot: Snapshot, array: Array) -> Iterator[Finding]:
     """An array runs without some of its members, or does not run."""
     present = set(array.members or ()) - set(array.faulty or ())
-    missing = max(array.missing or 0, (array.wanted or 0) - len(present))
+    missing = max(array.missing or 0, (array.wanted or 0) - len(present) if array.members else 0)
     stopped = array.state in ("inactive", "broken")  # broken: raid0 and linear, since Linux 5.4
     if missing <= 0 and not stopped:
         return

@@ -14,7 +14,7 @@ from ..core.rule import Rule
 from ..core.wording import cited
 from ..host.job_limits import SHARED_MEMORY
 from ..network.gid import link_local, unrouted
-from ..nvlink.cuda_init import unready
+from ..nvlink.cuda_init import mismatched, unready
 from ..nvlink.interconnect_kind import switched
 from ..pcie.direct_paths import may_be_reached
 
@@ -145,7 +145,7 @@ def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     """A failure with several possible causes, on this node or another."""
     if failure.key == "queue pair" and (unrouted(snapshot) or link_local(failure)):
         return  # the cause is the unreachable address: network/gid.py
-    if unready(failure):
+    if unready(failure) or mismatched(snapshot, failure):
         return  # nvlink/cuda_init.py
     what, collect = _SYMPTOMS[failure.key]
     yield Finding(

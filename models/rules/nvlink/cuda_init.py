@@ -13,6 +13,10 @@ from ..core.rule import Rule
 from ..core.wording import cited
 from .fabric_manager import MANAGER, explained
 
+_MISMATCHES = (  # cudaErrorSystemDriverMismatch (803), cudaErrorInsufficientDriver (35)
+    "unsupporteddisplaydriver/cudadrivercombination",
+    "driverversionisinsufficientforcudaruntimeversion",
+)
 _UNREADY = "system not yet initialized"  # cudaErrorSystemNotReady, 802
 
 
@@ -49,4 +53,26 @@ def system(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     )
 
 
-RULES = (Rule("fabric-manager-down", NcclFailure, ("text",), system, fabric_not_ready),)
+def mismatched(snapshot: Snapshot, failure: NcclFailure) -> bool:
+    """Select errors of CUDA that name the versions of driver and library (error 803, error 35)."""
+    error = "".join((failure.error or "").lower().split())  # a table breaks texts within words
+    return failure.key == "CUDA" and any(text in error for text in _MISMATCHES)
+
+
+def versions(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
+    """Driver and CUDA library do not belong together."""
+    yield Finding(
+        code="driver-mismatch",
+        severity="warning",
+        subject="node",
+        message=f"CUDA does not start: {failure.error}",
+        expected_source="CUDA Runtime API, cudaErrorSystemDriverMismatch, cudaErrorInsufficientDriver",
+        cause="the CUDA library is newer than the driver, or a compatibility library does not fit the GPU",
+        evidence=cited(failure, "text"),
+    )
+
+
+RULES = (
+    Rule("fabric-manager-down", NcclFailure, ("text",), system, fabric_not_ready),
+    Rule("driver-mismatch", NcclFailure, ("text",), versions, mismatched),
+)

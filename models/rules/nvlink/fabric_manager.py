@@ -20,7 +20,7 @@ from ..core.rule import Rule
 from ..core.wording import cited
 from .interconnect_kind import is_alone, is_guest, is_part, switched, switches
 
-MANAGER, EXCHANGE = "nvidia-fabricmanager", "nvidia-imex"
+MANAGER = "nvidia-fabricmanager"
 _STATE: tuple[str, ...] = ("fabric_state",)
 _SETTLES = 600.0  # seconds after boot in which a fabric may still come up
 _MEANS = {
@@ -245,32 +245,6 @@ def version(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
         )
 
 
-def needs_exchange(snapshot: Snapshot, service: Service) -> bool:
-    """Select the memory-exchange service (IMEX) on nodes of a multi-node NVLink domain."""
-    return service.key == EXCHANGE and any(
-        gpu.fabric_cluster and (known := gpu_product(snapshot, gpu)) and known.c2c_rate
-        for gpu in snapshot.of(Gpu).values()
-    )
-
-
-def exchange(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
-    """IMEX does not run, so memory cannot be shared with other nodes. A scheduler may start it with each job."""
-    if service.running:
-        return
-    clusters = sorted({gpu.fabric_cluster for gpu in snapshot.of(Gpu).values() if gpu.fabric_cluster})
-    yield Finding(
-        code="imex-not-ready",
-        severity="critical" if snapshot.context == "job" else "info",
-        subject=service.key,
-        message=f"the service {service.key} does not run on this node of NVLink domain {', '.join(clusters)}: "
-        "it shares no memory with the other nodes",
-        expected="running",
-        observed="not running",
-        cause="it was not started, or a scheduler starts it with each job",
-        evidence=cited(service, "running"),
-    )
-
-
 RULES = (
     Rule(
         "nvlink-fabric-incomplete",
@@ -281,5 +255,4 @@ RULES = (
     ),
     Rule("fabric-manager-down", Service, ("running",), manager_down, is_needed_manager),
     Rule("driver-mismatch", Service, ("version",), version, may_be_mismatched),
-    Rule("imex-not-ready", Service, ("running",), exchange, needs_exchange),
 )

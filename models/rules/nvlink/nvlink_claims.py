@@ -192,8 +192,11 @@ def _evidence(snapshot: Snapshot, gpu: Gpu, keys: list[str]) -> tuple[Evidence, 
 
 
 def has_rate(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """Select GPUs with an active link whose rate was read."""
-    return not is_part(gpu) and any(_rates(snapshot, gpu, kind) for kind in _NAMES)
+    """Select GPUs with an active link whose rate was read. In dumps, only those whose rate can be compared."""
+    if is_part(gpu) or not any(_rates(snapshot, gpu, kind) for kind in _NAMES):
+        return False
+    claims = [claim for kind in _NAMES if (claim := _rate_claims(snapshot).get((gpu.key, kind)))]
+    return snapshot.origin != "dumps" or any(claim.supports for claim in claims)
 
 
 RULES = (

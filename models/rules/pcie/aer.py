@@ -85,4 +85,11 @@ def _uncorrected(snapshot: Snapshot, now: Observation) -> tuple[str, Rise | None
     return None if any(rises(snapshot, now)) else (f"{now.value:.0f} {kind} errors since boot", None)
 
 
-RULES = (Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors),)
+def has_counters(snapshot: Snapshot, function: Pci) -> bool:
+    """Select functions. In dumps, only those with a counter: without one, nothing could show an error."""
+    if snapshot.origin != "dumps":
+        return True
+    return any(one.quantity.startswith("aer_") for one in snapshot.observed.get(function.key, ()))
+
+
+RULES = (Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors, has_counters),)

@@ -29,6 +29,9 @@ def is_unnamed(function: Pci) -> bool:
     return function.pci_class is None and function.vendor is None and function.parent is None
 
 
+_ALL_LANES = 16  # of a slot
+
+
 def narrow_rule(code: str) -> Rule:
     """The rule for the width of links whose upper end is not shown, with the finding code of the device's kind."""
 
@@ -36,6 +39,7 @@ def narrow_rule(code: str) -> Rule:
         if (
             snapshot.origin != "dumps"
             or function.lost
+            or not _can_be_narrow(function)
             or function.key in snapshot.topology.link_below
             or _is_guest(snapshot)
         ):
@@ -45,6 +49,12 @@ def narrow_rule(code: str) -> Rule:
         return _ENDPOINTS.get(kind_of(function)) == code and function_number(function.key) == "0"
 
     return Rule(code, Pci, ("width",), _narrow(code), where)
+
+
+def _can_be_narrow(function: Pci) -> bool:
+    """Whether the text shows what the width should be, or that it is the largest possible one."""
+    known = function.max_width is not None or function.downgraded is not None
+    return known or (function.width or 0) >= _ALL_LANES
 
 
 def _narrow(code: str) -> Evaluate:

@@ -48,6 +48,7 @@ BEGIN = (
     rf"|{_AHEAD}(?:\#[ ]*)?size[ ]+(?:count|time)[ ][^\n]{{0,300}}?\balgbw\b[^\n]{{0,100}}?\bbusbw\b"
     rf"|{nccl_log.BEGIN}"
 )
+ANY_LINE = nccl_log.ANY_LINE
 LINES = True
 
 

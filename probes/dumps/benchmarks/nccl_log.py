@@ -17,6 +17,13 @@ from ....models.facts.records import Evidence, Record
 from ..core.part import Part
 
 BEGIN = r"^(?:[^N\n]{0,160}N){1,8}?CCL(?: (?:INFO|WARN|version) |_[A-Z0-9_]{1,60} set (?:by environment )?to )"
+# Lines without "host:pid:tid [0] NCCL INFO", and the printed graph: the system, trees and rings.
+ANY_LINE = (
+    r"^[ \t]*(?:(?:Channel|Ring) \d+(?:/\d+)? ?: (?:\d+\[\w+\] -> |[ \d]{3,}$)|Trees \[\d+\] |NET/(?:IB|Socket|OFI) ?: "
+    r"|Using network \S|comm 0x[0-9a-f]+ rank \d|GPU Direct RDMA (?:Enabled|Disabled) for |=== System : maxBw"
+    r"|[+ ]{1,60}(?:PCI|NVL|NET|SYS|QPI|LOC)\[[0-9.]{1,8}\] - |CPU/[0-9A-F]{1,4} \(\d|Pattern \d, crossNic"
+    r"|\d+ coll channels|NCCL_[A-Z0-9_]{1,60} set by environment to )"
+)
 _HOST = re.compile(r"(?<![\w.-])([\w.-]{1,253})(?::\d+:\d+)? \[\d+\] NCCL INFO ")
 _VARIABLE = re.compile(r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (?P<value>\S+)[ \t]*$", re.MULTILINE)
 _VERSION = re.compile(r"NCCL version (?P<version>\d+\.\d+(?:\.\d+)?)(?:\+(?:cuda|hip)(?P<cuda>\d+\.\d+))?\b")

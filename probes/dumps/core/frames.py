@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from textwrap import dedent
 from typing import Any
 
 _QUOTE = re.compile(r"[ \t]{0,3}(?:>[ ]?){1,5}")
@@ -22,7 +23,8 @@ _STAMP = re.compile(
     rf"(?:{_ISO}[.,]?[0-9]{{0,9}}(?:Z|[+-][0-9:]{{5}}) (?:(?:stdout|stderr) [FP] )?|\[?{_ISO}[.,]?[0-9]{{0,9}}\]? "
     r"|\[pod/[\w./-]{1,200}\] )"
 )
-_FILE = re.compile(r"(?:/|\./)?[\w.+-]{1,80}(?:/[\w.+-]{1,80}){0,10}:(?=[\[A-Z<0-9])")
+_FILE = re.compile(r"(?![0-9]+:)(?:/|\./)?[\w.+-]{1,80}(?:/[\w.+-]{1,80}){0,10}:(?=[\[A-Z<0-9])")
+_ANY_NUMBER = re.compile(r"([0-9]{1,8})[:-]")
 _NUMBER = re.compile(r"([0-9]{1,8})[:-](?! )")
 _HOST = re.compile(r"([A-Za-z0-9][\w.-]{0,62})(?::[ \t]|:$| \| ?)")
 # "node1", "node[1-3,7] (4)" between two lines of dashes. Host names contain digits, headlines do not.
@@ -31,6 +33,16 @@ _HEADING = re.compile(
     r"\n-{10,80}[ \t]*$"
     r"|^([A-Za-z0-9][\w.-]{0,62}) \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=[0-9]{1,3})? >>[ \t]*$",
     re.MULTILINE,
+)
+# Marks of Markdown, bullets of lists, and notes behind a line. A row of a table becomes "name: value".
+_MARK = re.compile(r"^(?P<indent>[ \t]*)(?:[-*+•] |[0-9]{1,2}[.)] )(?=\S)|\*\*|`|[ \t]*\\$")
+_NOTE = re.compile(r"[ \t]+(?:\# |// |<[-=]{1,3} ?|←|\u2b05).*$")
+_ROW = re.compile(r"^[ \t]*\|[ ]*([^|]{1,80}?)[ ]*\|[ ]*([^|]{1,200}?)[ ]*\|?[ \t]*$")
+# The beginning of a log line: time, host, program. The texts of the kernel's log have their own reader.
+_LOGGED = re.compile(
+    rf"^(?:\[?{_ISO}[^\s\]]{{0,16}}\]?|[A-Z][a-z]{{2}} [ 0-9][0-9] [0-9:]{{8}}|\[[0-9:. ]{{8,20}}\]"
+    r"|[0-9:]{8}(?:[.,][0-9]{1,6})?)"
+    r"[ \t]+(?:[\w.-]{1,60} )?(?:[\w./-]{1,40}(?:\[[0-9]{1,8}\])?: )?(?:(?:INFO|DEBUG|WARNING|ERROR)[:| -]{0,3} ?)?"
 )
 _FEWEST = 2  # the least number of lines with the same host name, or with line numbers
 _CANDIDATES = 4
@@ -49,10 +61,11 @@ def first_block(text: str) -> tuple[str, tuple[str, ...]]:
     return text[:end] + "\n" * text.count("\n", end), tuple(found[1] or found[2] for found in headings[1:])
 
 
-def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+def strip_frames(text: str, marks: bool = True) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each possible text without its frame, with the hosts whose lines are removed.
 
-    Line numbers stay the same. Yields nothing if there is no frame.
+    Line numbers stay the same. Yields nothing if there is no frame. `marks`: also without bullets, notes and the
+    beginnings of log lines.
     """
     lines = text.split("\n")
     unrolled = _journal_lines(lines)
@@ -61,9 +74,16 @@ def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "\n".join(bare), ()
     if (numbered := _without_numbers(bare)) is not None:
         yield "\n".join(numbered), ()
+    for plain in _plain(lines, bare) if marks else ():
+        yield "\n".join(plain), ()
     named = [_HOST.match(line) for line in bare]
     counts = Counter(found[1] for found in named if found)
-    likely = [name for name, count in counts.most_common() if count >= _FEWEST]
+    alone = sum(map(bool, map(str.strip, bare))) == 1  # then only a name with a digit is a host, not a word of prose
+    likely = [
+        name
+        for name, count in counts.most_common()
+        if count >= _FEWEST or (alone and any(map(str.isdecimal, name)) and not name.isdecimal())
+    ]
     for name in likely[:_CANDIDATES]:
         others = tuple(other for other in likely if other != name)
         yield (
@@ -73,6 +93,33 @@ def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
             ),
             others,
         )
+
+
+def _plain(lines: list[str], bare: list[str]) -> Iterator[list[str]]:
+    """The lines without indentation, without the beginnings of log lines, and without marks, each result once."""
+    logged = [_LOGGED.sub("", line, count=1) for line in lines]
+    tried = [bare, lines]
+    for plain in (
+        dedent("\n".join(bare)).split("\n"),
+        logged,
+        _unmarked(bare),
+        _unmarked(logged),
+        _rows(_unmarked(logged)),
+    ):
+        if plain not in tried:
+            tried.append(plain)
+            yield plain
+
+
+def _unmarked(lines: list[str]) -> list[str]:
+    """The lines without the marks of Markdown and without notes behind them."""
+    plain = (_NOTE.sub("", line) for line in lines)
+    return [_MARK.sub(lambda mark: mark["indent"] or "", line) for line in plain]
+
+
+def _rows(lines: list[str]) -> list[str]:
+    """Rows of a table with two columns as "name: value"."""
+    return [_ROW.sub(r"\1: \2", line) for line in lines]
 
 
 def _without_prefix(line: str) -> str:
@@ -96,13 +143,17 @@ def _container(line: str) -> str:
 
 def _without_numbers(lines: list[str]) -> list[str] | None:
     """The lines without the ascending line numbers of grep -n; None if there are none."""
+    full = [line for line in lines if line]
+    fewest = min(_FEWEST, len(full))
+    every = bool(full) and all(map(_ANY_NUMBER.match, full))  # then the lines may begin with blanks
+    form = _ANY_NUMBER if every else _NUMBER
     last, seen = -1, 0
     for line in lines:
-        if found := _NUMBER.match(line):
+        if found := form.match(line):
             if int(found[1]) <= last:
                 return None
             last, seen = int(found[1]), seen + 1
-    return [_NUMBER.sub("", line, count=1) for line in lines] if seen >= _FEWEST else None
+    return [form.sub("", line, count=1) for line in lines] if seen >= fewest > 0 else None
 
 
 def _journal_lines(lines: list[str]) -> list[str]:

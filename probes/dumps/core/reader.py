@@ -18,3 +18,4 @@ class Reader:
     begin: str  # a regular expression for the line with which an output begins
     read: Callable[[Part], Iterator[Record]]
     lines: bool = False  # each line has a meaning of its own
+    any_line: str = ""  # a regular expression for lines within an output; tried for texts that no reader recognises

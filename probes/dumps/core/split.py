@@ -8,7 +8,8 @@ each line of an output has a meaning of its own (`lines`), lines of other such l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
@@ -42,6 +43,14 @@ _ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " "
 _ELEMENT = re.compile(r"<[a-z_]{2,40}[ >]")
 _VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
+# What people add to lines: notes behind them, and marks of Markdown around names and lines. No tool prints these.
+_NOTES = re.compile(
+    r"^([^#\n]*[:=|][^#\n]*?\S(?=[ \t])|[^#\n]*[^#\s](?=  |\t))[ \t]+#[ \t][^\n]*$"
+    r"|[ \t]+(?:<-{2,}|<={2,}(?=[ \t]*\w)|←)[^\n]*$",
+    re.MULTILINE,
+)
+_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
+_CODE = re.compile(r"^([ \t]*(?:[-*] )?)`([^`\n]{1,500})`[ \t]*$", re.MULTILINE)
 
 
 def is_filler(part: Part) -> bool:
@@ -52,7 +61,7 @@ def is_filler(part: Part) -> bool:
 
 
 def clean(text: str) -> str:
-    """The text without color codes, carriage returns, zero bytes and HTML entities.
+    """The text without color codes, carriage returns, zero bytes, HTML entities, notes and marks of Markdown.
 
     The number of lines does not change.
     """
@@ -61,7 +70,12 @@ def clean(text: str) -> str:
     if ("&lt;" in text or "&gt;" in text) and not _ELEMENT.search(text):
         for escape, character in _ESCAPES.items():
             text = text.replace(escape, character)
-    return _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
+    text = _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
+    if " # " in text or "\t# " in text or "<--" in text or "<==" in text or "←" in text:
+        text = _NOTES.sub(r"\1", text)
+    if "**" in text:
+        text = _BOLD.sub(r"\1", text)
+    return _CODE.sub(r"\1\2", text) if "`" in text else text
 
 
 def split(file: str, text: str, at: float, readers: Sequence[Reader]) -> Iterator[tuple[Reader | None, Part]]:
@@ -88,16 +102,33 @@ def _cut(whole: Part, readers: tuple[Reader, ...], depth: int) -> Iterator[tuple
 
 
 def _strip_unknown(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iterator[tuple[Reader | None, Part]]:
-    """Lines in no known format: the parts that become known if the frame around the lines is removed."""
+    """Lines in no known format: the parts that become known if the frame around the lines is removed, or the lines
+    within an output whose beginning is missing.
+    """
     short = len(piece.text) < _SHORT
-    for text, others in islice(strip_frames(piece.text), None if short else _FEW) if depth else ():
-        inner = list(_cut(Part(piece.file, piece.first, text, piece.at), readers, depth - 1 if short else 0))
-        if any(reader for reader, _ in inner):
+    excerpt: list[tuple[Reader | None, Part]] = []
+    if short and depth >= 0 and (loose := _loose(readers)):
+        excerpt = list(_cut(piece, loose, 0))
+    frames = strip_frames(piece.text, depth == _DEEPEST) if depth > 0 else iter(())
+    for text, others in islice(frames, None if short else _FEW):
+        bare = Part(piece.file, piece.first, text, piece.at)
+        inner = list(_cut(bare, readers, depth - 1 if short else -1))
+        if _known_lines(inner) > _known_lines(excerpt):
             yield from inner
             if others:
                 yield OTHER_HOSTS, Part(piece.file, piece.first, "\n".join(others), piece.at)
             return
-    yield None, piece
+    yield from excerpt if _known_lines(excerpt) else ((None, piece),)
+
+
+@cache
+def _loose(readers: tuple[Reader, ...]) -> tuple[Reader, ...]:
+    """The readers that know lines within an output. Empty if these are such readers."""
+    return tuple(replace(one, begin=one.any_line, any_line="") for one in readers if one.any_line)
+
+
+def _known_lines(parts: Iterable[tuple[Reader | None, Part]]) -> int:
+    return sum(part.text.count("\n") + 1 for reader, part in parts if reader)
 
 
 class _Stretch(NamedTuple):  # fast to create: alternating logs have hundreds of thousands

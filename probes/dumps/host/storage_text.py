@@ -21,6 +21,12 @@ BEGIN = (
     r"|\S{1,200} on /\S{0,200} type [a-z0-9._]{1,30} \(r[wo]\b"
     r"|\S{1,200} /\S{0,200} [a-z0-9._]{1,30} r[wo](?:,\S*)? [0-9] [0-9]$)"
 )
+# A row of df -h without its heading; the second line of an array in mdstat.
+ANY_LINE = (
+    r"^(?:\S{1,200}[ ]+(?:[a-z][\w.]*[ ]+)?[\d.,]+[KMGTP][ ]+[\d.,]+[KMGTP]?[ ]+-?[\d.,]+[KMGTP]?[ ]+[\d-]+%[ ]+/"
+    r"|[ ]+\d{1,18} blocks [^\n]{0,120}\[\d{1,5}/\d{1,5}\] \[[U_]+\])"
+)
+_UNNAMED = "md"
 _DF_HEADING = re.compile(r"[ \t]*Filesystem[ ]+(Type[ ]+)?(1K-blocks|1024-blocks|1M-blocks|1G-blocks|Size)[ ]")
 _DF = re.compile(
     r"(\S+)[ ]+(?:([a-z][\w.]*)[ ]+)?([\d.,]+[KMGTP]?)[ ]+[\d.,]+[KMGTP]?[ ]+(-?[\d.,]+[KMGTP]?)[ ]+[\d-]+%[ ]+(/.*)$"
@@ -41,6 +47,7 @@ _CONTROLLER = re.compile(
 )
 _UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10, "P": GIB << 20}
 _BLOCK_SIZES = {"1K-blocks": KIB, "1024-blocks": KIB, "1M-blocks": MIB, "1G-blocks": GIB, "Size": 1}
+_HUMAN = re.compile(r"[ ]\d[\d.,]*[KMGTP][ ]")  # a size with its unit
 _LONGEST = 2000  # characters of a line
 
 
@@ -74,14 +81,17 @@ class _Reading:
         """The records of one line."""
         if heading := _DF_HEADING.match(line):
             self.unit = _BLOCK_SIZES[heading[2]]
-        elif "%" in line and self.unit:
+        elif "%" in line and (self.unit or _HUMAN.search(line)):
             yield from self._df(line, cite)
         elif found := (" on /" in line and _MOUNTED.match(line)) or (line[-1].isdigit() and _PROC_MOUNTS.match(line)):
             known = {"read_only": found[4] == "ro"} if found[4] else {}
             yield from _mount(found[2], found[1], found[3], cite, known)
         elif " : " in line and (found := _MD.match(line)):
             self._array(found, cite)
-        elif " blocks " in line and self.last and (found := _BLOCKS.match(line)):
+        elif " blocks " in line and (found := _BLOCKS.match(line)):
+            if not self.last:  # the line before it is missing
+                self.last = _UNNAMED
+                self.arrays.setdefault(_UNNAMED, Array(key=_UNNAMED, level=_level(line), members=()))
             self._members(int(found[1]), int(found[2]), cite)
         elif found := _LSBLK.match(line):
             yield from self._block(found, cite)
@@ -92,7 +102,7 @@ class _Reading:
 
     def _df(self, line: str, cite: _Cite) -> Iterator[Record]:
         if found := _DF.match(line.strip()):
-            sizes = {"size": _bytes(found[3], self.unit), "free": _bytes(found[4], self.unit)}
+            sizes = {"size": _bytes(found[3], self.unit or 1), "free": _bytes(found[4], self.unit or 1)}
             known = {name: size for name, size in sizes.items() if size is not None}
             yield from _mount(found[5].strip(), found[1], found[2], cite, known)
 
@@ -147,6 +157,12 @@ class _Reading:
             model = line[begin:end].strip()
             if model and model.isprintable():
                 yield Disk(key=found[1], model=model, cites={"model": cite()})
+
+
+def _level(line: str) -> str:
+    """The level that the second line of an array states. Else only levels with redundancy count members."""
+    found = re.search(r" level (\d{1,2}),", line)
+    return f"raid{found[1]}" if found else "raid"
 
 
 def _controller(found: re.Match[str], cite: _Cite) -> Nvme:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from ....models.catalog.settings import Row, settings
 from ....models.facts.machine import Net, Pci, Port, Setting
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Fact, NotChecked, Record
+from ....models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from ....models.facts.registry import kind_name
 from ....models.facts.units import from_gigabits, from_megabits
 from ...parsing.parsers import (
@@ -32,9 +32,17 @@ from ..core.part import Part
 _ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _PATH = rf"/(?:sys|proc)(?:/(?:{_ADDRESS}|pci[0-9a-f]{{4,8}}:[0-9a-f]{{2}}|[\w.,+@-]{{1,80}})){{2,16}}"
 _PROMPT = r"(?:\S{0,60}[$#] )?(?:sudo )?(?:cat|head|more) "
-BEGIN = rf"^[ \t]*(?:{_PROMPT})?{_PATH}(?::[^\n]|[ \t]+\S|[ \t]*\n)"
+BEGIN = rf"^[ \t]*(?:{_PROMPT}|==> )?{_PATH}(?::[^\n]|[ \t]+\S|[ \t]*\n)"
+_NAMES = "(?:current|max)_link_(?:speed|width)"
+ANY_LINE = rf"^[ \t]*(?:\./)?{_NAMES}[ \t]*[:=]?[ \t]*[0-9U]"  # without the path of the function
+_ORPHAN = re.compile(
+    rf"^[ \t]*(?:\./)?(?P<name>{_NAMES})[ \t]*[:=]?[ \t]*(?P<value>[0-9U][^\n]*?)[ \t]*$", re.MULTILINE
+)
+_MARKED = re.compile(rf"^[ \t]*==> ({_PATH}) <==[ \t]*$", re.MULTILINE)  # head and tail of several files
 _LINE = re.compile(rf"^[ \t]*(?P<cat>{_PROMPT})?(?P<path>{_PATH})(?P<rest>:[^\n]*|[ \t]+[^\n]*|)\n?", re.MULTILINE)
 _NEXT = re.compile(r"[^\n]*")
+_PATH_ALONE = re.compile(rf"[ \t]*(?:{_PROMPT})?{_PATH}")
+_COUNTER = re.compile(r"/sys/class/infiniband/([\w.-]+)/ports/([0-9]{1,3})/(?:hw_)?counters/(\w+)")
 _FUNCTION = re.compile(rf"/sys/(?:bus/pci/devices|devices)/(?:.*/)?({_ADDRESS})/(\w+)")
 _PORT = re.compile(r"/sys/class/infiniband/([\w.-]+)/ports/([0-9]{1,3})/(\w+)")
 _NET = re.compile(r"/sys/class/net/([\w.-]+)/(\w+)")
@@ -46,19 +54,43 @@ _PLACEHOLDER = re.compile(r"\{\w+\}")
 def read(part: Part) -> Iterator[Record]:
     """PCI functions, ports, network devices and settings with the values in the text."""
     facts = _Facts()
+    part = replace(part, text=_MARKED.sub(r"cat \1", part.text))
+    yield from _orphans(part, facts)
     for line, found in part.matches(_LINE):
         path, rest = found["path"], found["rest"]
         number = line
-        if found["cat"]:
+        if counter := _COUNTER.fullmatch(path):
+            yield from _counted(part, counter, rest.lstrip(":= \t").rstrip(), part.cite(line, found[0]))
+            continue
+        if found["cat"] or not rest.strip():
             answer = _NEXT.match(part.text, found.end())
             rest, number = (answer[0] if answer else ""), line + 1
-            if not rest or path in rest:  # "cat: PATH: No such file or directory"
+            if not rest or path in rest or _PATH_ALONE.match(rest):  # "cat: PATH: No such file or directory"
                 continue
         value = rest.lstrip(":= \t").rstrip()
         if value and "No such file" not in value and "Permission denied" not in value:
             shown_line = f"{path}: {value}"
             yield from facts.add(path, value, part.cite(number, shown_line))
     yield from facts.all()
+
+
+def _orphans(part: Part, facts: _Facts) -> Iterator[Record]:
+    """Attributes of a function whose path is missing. The key of the function is the line; a name that comes again is
+    of the next function.
+    """
+    address, names = "", set[str]()
+    for line, found in part.matches(_ORPHAN):
+        if not address or found["name"] in names:
+            address, names = part.where(line), set()
+        names.add(found["name"])
+        yield from facts.attribute(Pci, address, found["name"], found["value"], part.cite(line, found[0]))
+
+
+def _counted(part: Part, counter: re.Match[str], text: str, where: Evidence) -> Iterator[Observation]:
+    """A counter of a port."""
+    if re.fullmatch("[0-9]{1,20}", text):
+        about = f"{counter[1]}/{int(counter[2])}"
+        yield Observation(about=about, quantity=counter[3], unit="count", value=float(text), at=part.at, evidence=where)
 
 
 def _gigabits(text: str) -> float | None:
@@ -126,10 +158,23 @@ class _Facts:
     def add(self, path: str, text: str, cite: Evidence) -> Iterator[Record]:
         """Add the value of a file. Yields a NotChecked if it is invalid."""
         kind, key, name, readers = _place(path)
+        yield from self.attribute(kind, key, name, text, cite, path, readers)
+
+    def attribute(
+        self,
+        kind: type[Fact],
+        key: str,
+        name: str,
+        text: str,
+        cite: Evidence,
+        path: str = "",
+        readers: Mapping[str, tuple[tuple[str, _Parse], ...]] | None = None,
+    ) -> Iterator[Record]:
+        """Add the value of an attribute. Without `readers`, it is one of a function."""
         try:
             if kind is Setting:
                 self._setting(key, path, text, cite)
-            for field_, parse in readers.get(name, ()):
+            for field_, parse in (_PCI if readers is None else readers).get(name, ()):
                 if (value := parse(text)) is not None:
                     self._set(kind, key, field_, value, cite)
             if name in ("current_link_speed", "current_link_width"):
@@ -140,7 +185,7 @@ class _Facts:
                 subject=key,
                 reason=Reason.UNREADABLE,
                 path=cite.source,
-                detail=f"{path}: {wrong}",
+                detail=f"{path or name}: {wrong}",
             )
 
     def all(self) -> Iterator[Record]:

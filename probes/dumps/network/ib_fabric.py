@@ -1,7 +1,7 @@
 """Tools whose output is about an InfiniBand fabric or an unnamed port. The format is known, but the reader gives no
 facts.
 
-infiniband-diags: ibnetdiscover(8), iblinkinfo(8), ibqueryerrors(8), perfquery(8); mlxlink of NVIDIA's firmware tools.
+infiniband-diags: ibnetdiscover(8), iblinkinfo(8), ibqueryerrors(8); mlxlink of NVIDIA's firmware tools.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ _TOOLS = {
     "ibnetdiscover": r"(?:CA|SW|RT) {1,8}[0-9]{1,5} {1,4}[0-9]{1,3} 0x[0-9a-f]{16} |vendid=0x[0-9a-f]{1,8}[ \t]*$",
     "iblinkinfo": r"(?:CA|Switch): [^\n]{1,120}:[ \t]*\n[ \t]+(?:0x[0-9a-f]{16} [ \t]*)?[0-9]{1,5} {1,6}[0-9]{1,3}\[",
     "ibqueryerrors": r"Errors for (?:0x[0-9a-f]{16} )?\"",
-    "perfquery": r"# Port (?:extended )?counters: (?:Lid|DR path) ",
     "mlxlink": r"Operational Info[ \t]*\n[ \t]*-{4,}[ \t]*\n",
 }
 _WHY = {
     "mlxlink": ("it does not name its device", "add the output of ibstat or ibv_devinfo"),
-    "perfquery": ("it names a port by its LID", "add /sys/class/infiniband/*/ports/*/counters of the node"),
 }
 _FABRIC = (
     "a fabric has many nodes, but linkgauge evaluates one node",

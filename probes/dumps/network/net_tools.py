@@ -1,7 +1,6 @@
 """Tools for network devices: ethtool(8) with and without -i, and ip(8): link, addr, -s.
 
-The reader does not store network addresses. It cannot use `ethtool -S` and `ethtool -m`, because their output does not
-name the device.
+The reader does not store network addresses. nic_counters.py reads `ethtool -S`, nic_module.py reads `ethtool -m`.
 """
 
 from __future__ import annotations
@@ -12,19 +11,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....models.facts.machine import Net, Pci
-from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Observation, Record
+from ....models.facts.records import Evidence, Observation, Record
 from ....models.facts.units import from_megabits
 from ..core.fields import FactCollector
 from ..core.part import Part
 
 _NAME = r"[\w.-]{1,64}"
 BEGIN = (
-    rf"^[ \t]*(?:Settings for {_NAME}:[ \t]*$|NIC statistics:[ \t]*$|Identifier[ \t]{{1,40}}: 0x[0-9a-f]{{2}} \("
+    rf"^[ \t]*(?:Settings for {_NAME}:[ \t]*$"
     r"|driver: [\w-]{1,40}[ \t]*\n[ \t]*version: |"
     rf"[0-9]{{1,5}}: {_NAME}(?:@{_NAME})?: <[A-Z0-9_,-]{{0,200}}> mtu [0-9])"
 )
-_NAMELESS = re.compile(r"\s*(?:(?P<counters>NIC statistics:)|Identifier\s{1,40}: 0x)")
+# Lines of both tools without the device above them.
+ANY_LINE = (
+    r"^[ \t]*(?:Speed: [0-9]{2,7}Mb/s|Link detected: (?:yes|no)|Duplex: (?:Full|Half)"
+    r"|[RT]X(?: errors)?:[ ]+bytes[ ]+packets[ ]+errors)"
+)
+_UNNAMED = "nic"
 _SETTINGS = re.compile(rf"\s*Settings for (?P<name>{_NAME}):\s*")
 _FIELD = re.compile(r"(?P<name>[A-Za-z][\w -]{0,40}?):\s*(?P<value>.*)")
 _MODE = re.compile(r"\b([0-9]{2,7})base[A-Z]")
@@ -49,7 +52,7 @@ class _Reading:
     modes: dict[tuple[str, str], tuple[float, Evidence]] = field(
         default_factory=dict
     )  # the fastest mode, by device and list
-    device: str = ""
+    device: str = _UNNAMED
     listed: str = ""  # the field of the current list of link modes, which has several lines
     driver: str = ""
     file_device: str = ""  # the device in the file name of an ethtool -i output
@@ -61,24 +64,15 @@ def read(part: Part) -> Iterator[Record]:
     reading, counted = _Reading(file_device=named[1] if named else ""), ""
     for number, line in part.lines():
         if counted and reading.device:
+            reading.fields.add(Net, reading.device, part.cite(number, line))
             yield from _counters(part, number, line, reading.device, counted)
         counts = _COUNTS.fullmatch(line)
         counted = f"{counts['direction'].lower()} {counts['names']}" if counts else ""
-        if nameless := _NAMELESS.match(line):
-            reading.device = reading.listed = ""
-            yield _unread(part, number, "-S" if nameless["counters"] else "-m")
         if not counts:
             _read_line(reading, line, part.cite(number, line))
     for (device, name), (speed, where) in reading.modes.items():
         reading.fields.add(Net, device, where, **{name: speed})
     yield from reading.fields.records()
-
-
-def _unread(part: Part, number: int, option: str) -> NotChecked:
-    tool = f"ethtool {option}"
-    why = f"the output of {tool} does not name its device, so it is not read"
-    how = "ip -s link; grep . /sys/class/infiniband/*/ports/*/counters/*" if option == "-S" else "mlxlink -d DEVICE -m"
-    return NotChecked(what=tool, subject=part.file, reason=Reason.OTHER, path=part.where(number), detail=why, how=how)
 
 
 def _read_line(reading: _Reading, line: str, where: Evidence) -> None:

@@ -32,6 +32,15 @@ BEGIN = (
     rf"physical_state |(?:{_ADDRESS} )?{_DRIVERS}\w{{1,60}} (?:\([^\n]{{1,160}} )?port [0-9]{{1,3}} "
     r"(?:\([A-Z]{1,9} {0,6}\) )?==> )"
 )
+# Lines of ibstat, ibstatus, ibv_devinfo and show_gids without the device and the port above them.
+_STATE = r"(?:[0-9]: )?(?:PORT_)?(?i:active|down|init|initializing|armed)(?: \([0-9]\))?"
+ANY_LINE = (
+    rf"^[ \t]*(?:[Ss]tate:[ \t]+{_STATE}|(?:Physical state|phys state|phys_state):[ \t]+\S|[Ll]ink[ _]layer:[ \t]+[IE]"
+    r"|Rate:[ \t]+[0-9]{1,4}|rate:[ \t]+[0-9]{1,4}(?:\.[0-9])? Gb/sec|active_(?:mtu|speed):[ \t]+[0-9]"
+    r"|(?:port_|[Bb]ase )lid:[ \t]+[0-9]|CA type: MT|(?:fw_ver|Firmware version):[ \t]+[0-9]|board_id:[ \t]+[A-Z]"
+    rf"|{_DRIVERS}\w{{1,60}}[ \t]+[0-9]{{1,3}}[ \t]+[0-9]{{1,5}}[ \t]+[0-9a-f]{{4}}:)"
+)
+_UNNAMED_DEVICE, _UNNAMED = "hca", "port"
 _HEADING = re.compile(
     rf"CA '(?P<ca>{_NAME})'|Infiniband device '(?P<device>{_NAME})' port (?P<number>[0-9]{{1,3}}) status:|"
     rf"hca_id:\s*(?P<hca>{_NAME})|(?:Port (?P<port>[0-9]{{1,3}}):|port:\s*(?P<small>[0-9]{{1,3}}))\s*$"
@@ -93,12 +102,15 @@ def read(part: Part) -> Iterator[Record]:
             if device:
                 _heading(fields, device, port, where)
         elif gid := _GID.match(text):
-            _gid(fields, port, int(gid["index"]), gid["gid"], gid["version"], where)
+            _gid(fields, None if port == _UNNAMED else port, int(gid["index"]), gid["gid"], gid["version"], where)
         elif device and (guid := _GUID.match(text)):
             digits = guid["digits"].lower().removeprefix("0x").replace(":", "")
             guids.setdefault(device, {})[bool(guid["card"])] = digits, where
         elif found := _FIELD.match(text):
             name, value = found["name"], found["value"].strip()
+            if device is None and name in _FIELDS:
+                device, port = _UNNAMED_DEVICE, _UNNAMED
+                _heading(fields, device, port, where)
             _field(fields, {Rdma: device, Port: port}, name, value, where)
             if port and name in ("active_width", "active_speed"):
                 speeds.setdefault(port, {})[name] = value

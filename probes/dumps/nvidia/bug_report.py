@@ -18,7 +18,7 @@ from ..core.part import Part
 
 _TOOLS = r"(?:lspci|lsusb|dmidecode|modinfo|lsmod|nvidia-[a-z-]{2,30}|ib\w{2,20}|nv-fabricmanager|numactl|lshw|uname)"
 _VERSIONED = r"NVRM version: NVIDIA UNIX "
-_ABOUT = r"Model:[ \t]{1,8}\S[^\n]{0,100}\nIRQ:[ \t]"
+_ABOUT = r"Model:[ \t]{1,24}\S[^\n]{0,100}\nIRQ:[ \t]"
 BEGIN = (
     r"^(?:(?:Start|End) of NVIDIA bug report log file|\*\*\*[ ](?:/[a-z]|ls: )|Skipping [^\n]{1,100}(?:\)|argument\.)$"
     r"|Scanning kernel log files for NVIDIA|(?:dmesg|xset -q|nvidia-settings -q all|xrandr --verbose):[ \t]*$"
@@ -29,7 +29,7 @@ BEGIN = (
 )
 _VERSION = re.compile(rf"^{_VERSIONED}[^\n]{{0,100}}?[ \t]([0-9]{{3}}(?:\.[0-9]{{1,4}}){{1,2}})\b", re.MULTILINE)
 _GPU = re.compile(rf"^{_ABOUT}[^\n]*(?:\n(?!Model:)[A-Z][\w ]{{2,30}}:[^\n]*){{0,20}}", re.MULTILINE)
-_ENTRY = re.compile(r"^(Model|GPU UUID|Video BIOS|Bus Location):[ \t]{1,8}(\S[^\n]*)", re.MULTILINE)
+_ENTRY = re.compile(r"^(Model|GPU UUID|Video BIOS|Bus Location):[ \t]{1,24}(\S[^\n]*)", re.MULTILINE)
 _FIELDS = {"Model": "name", "GPU UUID": "uuid", "Video BIOS": "vbios"}
 
 

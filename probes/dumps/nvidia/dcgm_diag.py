@@ -92,7 +92,9 @@ def _row(tests: list[_Test], name: str, text: str, where: Evidence) -> None:
         if name:
             tests.append(_Test(name, where))
         tests[-1].verdicts.update(dict.fromkeys(_gpus(verdict[2]), verdict[1]))
-    elif label and tests:
+    elif label:
+        if not tests:  # the row of its test is missing
+            tests.append(_Test("without a name", where))
         tests[-1].messages.append(_Message(label[1], (label[2] or "").lower(), where, [text]))
     elif entity and not name and tests:
         tests[-1].verdicts[f"{entity[1]}{int(entity[2])}".lower()] = entity[3]

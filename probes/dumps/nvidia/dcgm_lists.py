@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 from ....models.facts.gpu import Gpu, GpuLink
 from ....models.facts.reason import Reason
-from ....models.facts.records import NotChecked, Record
+from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import pci_address
 from ...parsing.parsers import word
 from ..core.fields import FactCollector
 from ..core.part import Part
+from . import dcgm_words
 from .dcgm_diag import cells
 
 _OWNER = re.compile(r"(gpuId|physicalId) ([0-9]{1,4}):")
@@ -31,6 +32,7 @@ _FIELDS = {
     "VBIOS": ("vbios", word),
 }
 _LOST = "GPU is lost"
+_SYSTEM = re.compile(r"(?P<system>[A-Z][\w ]{1,30}?) ?(?:system)?: (?P<verdict>Warning|Failure) - (?P<text>.*)")
 _ONE = re.compile(r"GPU ID: ([0-9]{1,3})")
 
 
@@ -88,3 +90,19 @@ def read_devices(part: Part, rows: list[tuple[int, str]], found: FactCollector) 
             yield NotChecked(
                 what="Gpu", subject=gpu, reason=Reason.OTHER, path=where.source, detail=text, how="nvidia-smi -q; dmesg"
             )
+
+
+def read_old_health(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> Iterator[Record]:
+    """The health watch before DCGM 2: a verdict per GPU, and a text per system, which continues over several rows."""
+    entity, texts = "", list[tuple[str, str, Evidence]]()
+    for number, line in rows:
+        name, text = cells(line)
+        if one := _ONE.fullmatch(name):
+            entity = f"gpu{int(one[1])}"
+        elif not name and _SYSTEM.match(text.strip()) and entity:
+            texts.append((entity, text.strip(), part.cite(number, line)))
+        elif not name and text and texts:
+            texts[-1] = (*texts[-1][:1], f"{texts[-1][1]} {text.strip()}", texts[-1][2])
+    for gpu, text, where in texts:
+        if system := _SYSTEM.match(text):
+            yield from dcgm_words.unhealthy(system["system"], gpu, system["verdict"], system["text"], where, found)

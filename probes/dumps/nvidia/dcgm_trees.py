@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....models.facts.gpu import Gpu, GpuLink, GpuPair
-from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Observation, Record
+from ....models.facts.records import Evidence, Observation, Record
 from ...parsing.nvml_enums import PATHS
 from ..core.fields import FactCollector
 from ..core.json_values import list_of, object_of
@@ -126,21 +125,7 @@ def _unhealthy(node: _Node, found: FactCollector) -> Iterator[Record]:
     entity = f"{node.path[0]}{node.path[1]}".lower().replace(" ", "")
     verdict, *words = node.texts or [""]
     if verdict in _BAD:
-        text = " ".join(words)
-        dcgm_words.facts(text, entity, node.where, found)
-        name, text = f"DCGM's health watch, {node.path[3]},", text or "no reason given"
-        if verdict == "Failure":
-            dcgm_words.failed(found, name, entity, text, node.where)
-        else:
-            why = f"{name} says {verdict.lower()}: {text[:300]}"
-            yield NotChecked(
-                what="dcgmi health",
-                subject=entity,
-                reason=Reason.OTHER,
-                path=node.where.source,
-                detail=why,
-                how="dmesg; nvidia-smi -q; dcgmi diag -r 2",
-            )
+        yield from dcgm_words.unhealthy(node.path[3], entity, verdict, " ".join(words), node.where, found)
 
 
 def _cpus(text: str) -> tuple[int, ...] | None:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ....models.facts.gpu import Gpu, GpuLink
-from ....models.facts.machine import Event
-from ....models.facts.records import Evidence, Flow, Observation
+from ....models.facts.machine import Event, NcclFailure
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation
 from ....models.facts.units import from_gigabytes
 from ...parsing.nvml_enums import pcie_speed
 from ...parsing.parsers import pcie_width
@@ -27,7 +28,11 @@ _XID = re.compile(
     r"Detected XID (?P<value>[0-9]{1,4}) for GPU (?P<gpu>[0-9]{1,3})|uncontained error \(XID (?P<own>95)\)"
 )
 
-SETTING = re.compile(r"Persistence mode for GPU [0-9]{1,3} is disabled")  # a message whose fact is complete
+_CUDA = re.compile(r"[Ee]rror using CUDA API .{0,400}?'\s?(?P<error>[^']{5,120}?)'")  # the text of cudaGetErrorString()
+# messages whose facts are complete
+SETTING = re.compile(
+    r"Persistence mode for GPU [0-9]{1,3} is disabled|(?s:'.{0,20}unsupported *display *driver */ *cuda)"
+)
 
 
 def _yes(_: str) -> bool:
@@ -79,6 +84,8 @@ def facts(text: str, entity: str, where: Evidence, found: FactCollector) -> None
         code = int(match["value"] or match["own"])
         gpu = f"gpu{int(match['gpu'])}" if match["gpu"] else entity
         found.add(Event, f"xid {gpu} {code}", where, kind="xid", code=code, subject=gpu, text=text[:300])
+    if cuda := _CUDA.search(" ".join(text.split())):
+        found.add(NcclFailure, "CUDA", where, error=cuda["error"], text=text[:300])
 
 
 def rates(text: str, entity: str, where: Evidence, part: Part) -> Iterator[Observation]:
@@ -94,3 +101,22 @@ def failed(found: FactCollector, test: str, subject: str, text: str, where: Evid
     """Add an event for a failed test of DCGM."""
     key = f"test failed, {test}, {subject}"
     found.add(Event, key, where, kind="test failed", name=test, subject=subject, text=text[:300])
+
+
+def unhealthy(
+    system: str, entity: str, verdict: str, text: str, where: Evidence, found: FactCollector
+) -> Iterator[NotChecked]:
+    """A system that DCGM's health watch calls unhealthy: the facts in the text, and an event or a NotChecked."""
+    facts(text, entity, where, found)
+    name, text = f"DCGM's health watch, {system},", text or "no reason given"
+    if verdict == "Failure":
+        failed(found, name, entity, text, where)
+    else:
+        yield NotChecked(
+            what="dcgmi health",
+            subject=entity,
+            reason=Reason.OTHER,
+            path=where.source,
+            detail=f"{name} says {verdict.lower()}: {text[:300]}",
+            how="dmesg; nvidia-smi -q; dcgmi diag -r 2",
+        )

@@ -1,8 +1,9 @@
 """`nvidia-smi nvlink` (-s, -e, -R, -p) and `nvidia-smi -L`: one line per GPU, followed by the lines of its NVLinks.
 
-A GPU lists all links, including inactive ones. The reader counts active links only if the list is complete. A list is
-complete if another GPU follows. At the end of the text it must be as long as those of the other GPUs and as the number
-of links of the product.
+A GPU lists all links, including inactive ones. The reader counts active links only if the list is complete: it has all
+numbers from 0, as many as the lists of the other GPUs and as the product has links, and it does not end with the text
+unless one of these two numbers is known. In an incomplete list of a known product, the links that the tool itself marks
+as inactive give the largest number that can be active.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from functools import lru_cache
 
 from ....models.catalog.gpus import Product, product_of
 from ....models.facts.gpu import Gpu, GpuLink
-from ....models.facts.records import Evidence, Observation, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ...parsing.nvml_enums import nvlink_generation, nvlink_rate, pci_address
 from ..core.part import Part
@@ -24,6 +26,13 @@ BEGIN = (
     r"^[ \t]*(?:GPU [0-9]{1,3}: (?:[^\n]{1,80}\(UUID: [^()\n]{1,60}\)|\S[^\n]{0,80}\n\s{0,9}Link [0-9]{1,2}[:,] )"
     rf"|{_MODELS})"
 )
+# A line of a list without the line of its GPU.
+ANY_LINE = (
+    r"^[ \t]*(?:Link [0-9]{1,2}[:,] (?:<inactive>|[0-9]{1,3}(?:\.[0-9]{1,3})? GB/s|Replay Errors"
+    r"|Recovery Errors|CRC Errors|Remote Device [0-9A-Fa-f]{4,8}:|Symbol Errors|Effective |Total link|Link recovery)"
+    r"|(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive)"
+)
+_UNNAMED = "gpu"
 _GPU = re.compile(r"GPU ([0-9]{1,3}): (\S.{0,79}?)(?: \(UUID: (?:(GPU-[0-9A-Fa-f-]{1,40})|[^()\n]{1,60})\))?")
 _LINK = re.compile(r"Link ([0-9]{1,2})[:,] (\S.*)")
 _SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) GB/s")
@@ -65,7 +74,7 @@ class _Listed:
     instances: int = 0  # MIG instances
     none_up: Evidence | None = None
     followed: bool = False  # another GPU follows
-    elided: bool = False  # the list has an omission mark
+    elided: bool = False  # the list has an omission mark, or a line that is no state of a link
 
     @property
     def version(self) -> int | None:
@@ -80,10 +89,26 @@ class _Listed:
         product = _product(self.name)
         return product.links if product and product.link_kind == "nvlink" else 0
 
+    def whole(self, most: int) -> bool:
+        """Whether the list has all links. `most`: the length of the longest list in the text."""
+        numbers = sorted(self.states)
+        counted = numbers == list(range(len(numbers))) and len(numbers) >= max(most, self.least, 1)
+        return counted and not self.elided
+
+    def most_active(self, most: int) -> int | None:
+        """The number of active links. In an incomplete list, the number of links that are not listed as inactive."""
+        inactive = sum(speed is None for speed, _ in self.states.values())
+        if self.whole(most):
+            return len(self.states) - inactive
+        if self.none_up and not self.states:
+            return 0
+        bridged = (product := _product(self.name)) is None or product.bridged
+        return self.least - inactive if self.least > inactive > 0 and not bridged else None
+
 
 @lru_cache(64)
 def _product(name: str) -> Product | None:
-    return product_of(Gpu(key="", name=name), {})
+    return None if not name else product_of(Gpu(key="", name=name), {})
 
 
 def read(part: Part) -> Iterator[Record]:
@@ -95,13 +120,25 @@ def read(part: Part) -> Iterator[Record]:
             if found:
                 found[-1].followed = True
             found.append(_Listed(f"gpu{int(gpu[1])}", gpu[2], gpu[3], part.cite(number, line)))
-        elif found and text:
+        elif text and (found or _LINK.fullmatch(text) or _NONE_UP.match(text)):
+            if not found:
+                found.append(_Listed(_UNNAMED, "", None, part.cite(number, line)))
             _line(found[-1], text, part.cite(number, line))
     most = max((len(one.states) for one in found), default=0)
     for one in found:
         yield _gpu(one, most)
+        if one.states and not one.whole(most):
+            yield _incomplete(one, most)
         yield from _links(one)
         yield from _counters(one, part.at)
+
+
+def _incomplete(one: _Listed, most: int) -> NotChecked:
+    wanted = max(one.least, most, 1 + max(one.states))
+    why = f"the list has {len(one.states)} links" + (f" of {wanted}" if wanted > len(one.states) else "")
+    how = "copy the whole output of nvidia-smi nvlink -s"
+    path = one.where.source
+    return NotChecked(what="Gpu.nvlinks", subject=one.key, reason=Reason.UNREADABLE, path=path, detail=why, how=how)
 
 
 def _line(gpu: _Listed, text: str, where: Evidence) -> None:
@@ -113,7 +150,7 @@ def _line(gpu: _Listed, text: str, where: Evidence) -> None:
             gpu.none_up = where
         gpu.elided = gpu.elided or text.startswith(("[", "..", "…"))
         return
-    number, content = int(link[1]), link[2]
+    number, content = int(link[1]), link[2].rstrip()
     if speed := _SPEED.fullmatch(content):
         gpu.states[number] = (from_gigabytes(float(speed[1])), where)
     elif content == _INACTIVE:
@@ -139,21 +176,20 @@ def _count(gpu: _Listed, link: int, name: str, value: float, where: Evidence) ->
 def _gpu(one: _Listed, most: int) -> Gpu:
     """The GPU with its number of active links and their rate."""
     states = one.states.values()
-    whole = bool(states) and not one.elided and (one.followed or len(states) >= max(most, one.least))
     speeds = [speed for speed, _ in states if speed]
     known = one.version is not None
     rate = max((nvlink_rate(speed, one.version) for speed in speeds), default=None) if known else None
-    up = len(speeds) if whole else 0 if one.none_up and not states else None
-    cites = {"name": one.where} | ({"uuid": one.where} if one.uuid else {})
+    up = one.most_active(most)
+    cites = {name: one.where for name, value in (("name", one.name), ("uuid", one.uuid)) if value}
     if up is not None:
         down = next((where for speed, where in states if speed is None), None)
         cites["nvlinks"] = one.none_up or down or next(iter(states))[1]
     return Gpu(
         key=one.key,
-        name=one.name,
+        name=one.name or None,
         uuid=one.uuid,
         nvlinks=up,
-        nvlinks_present=len(states) if whole else None,
+        nvlinks_present=len(states) if one.whole(most) else None,
         nvlink_rate=rate,
         mig=True if one.instances else None,
         mig_instances=(one.followed and one.instances) or None,

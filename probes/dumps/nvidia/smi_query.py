@@ -7,6 +7,7 @@ keys are gpu0, gpu1 ... If it is truncated or limited to some GPUs (-i), the key
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import unescape
@@ -16,6 +17,9 @@ from ....models.facts.records import Evidence, Record
 from ...parsing.nvml_enums import pci_address
 from ..core.part import Part
 from .smi_fields import WANTED, Card, facts
+from .smi_orphans import ANY_LINE, TAG, path_of
+
+__all__ = ["ANY_LINE", "BEGIN", "read"]
 
 _HEADINGS = (
     "FB Memory Usage|BAR1 Memory Usage|Clocks (?:Event|Throttle) Reasons|GPU Link Info|Remapped Rows|Retired Pages|"
@@ -44,11 +48,16 @@ _HEAD = {  # fields of the machine
     "Attached GPUs": "gpus",
     "attached_gpus": "gpus",
 }
+_COLON = re.compile(r"(?P<name>[A-Z][\w ]{2,40}?):[ \t]+(?P<value>\S.{0,80})$")
 _COUNT = re.compile(r"[0-9]{1,4}")
 _DEEPEST = 12  # nested headings
 _NEW = ("Timestamp", "timestamp")  # the first entry of each run
 _INSTANCE = ("MIG Device", "mig_device")
 _USERS = ("Processes", "processes")
+_PATHS = Counter(called.rpartition("/")[2] for called in WANTED)
+_ONLY = {
+    called.rpartition("/")[2]: called for called in WANTED if _PATHS[called.rpartition("/")[2]] == 1 and "_" in called
+}
 _TAILS = frozenset(called.rpartition("/")[2] for called in WANTED)
 _MATTER = frozenset({*_TAILS, *_HEAD, *_NEW, *_INSTANCE, *_USERS, "Type"})
 _CARD_XML = "gpu"
@@ -88,7 +97,7 @@ class _Entry:
 
 def read(part: Part) -> Iterator[Record]:
     """The `Driver`, a `Gpu` per block, and its counters, for each run of the tool."""
-    xml = "<nvidia_smi_log" in part.text[:200]
+    xml = "<nvidia_smi_log" in part.text[:200] or bool(TAG.match(part.text))
     runs = [_Run()]
     for entry in _tags(part) if xml else _lines(part):
         if entry.name in _NEW:
@@ -103,7 +112,11 @@ def read(part: Part) -> Iterator[Record]:
         _number(run)
         for card in run.cards:
             yield from facts(card, part.at)
-    if xml and part.text.rfind("</nvidia_smi_log>") < part.text.rfind("<nvidia_smi_log"):
+    if (
+        xml
+        and "<nvidia_smi_log" in part.text
+        and part.text.rfind("</nvidia_smi_log>") < part.text.rfind("<nvidia_smi_log")
+    ):
         yield part.cut(part.text.rstrip().count("\n"), "before </nvidia_smi_log>")
     elif not xml and _breaks_off(runs[-1].cards):
         yield part.cut(part.text.rstrip().count("\n"), "within the last GPU")
@@ -135,6 +148,9 @@ def _take(run: _Run, entry: _Entry, part: Part) -> None:
         run.head[_HEAD[name]] = (value, part.cite(*entry.where))
     elif name in _TAILS and value is not None and not any(user in _INSTANCE for user in above):
         path = [*above[-2:], name]
+        known = any("/".join(path[first:]) in WANTED for first in range(len(path)))
+        if not known and (orphan := path_of(name, value) or _ONLY.get(name)):
+            path = orphan.split("/")
         for called in ("/".join(path[first:]) for first in range(len(path))):
             if called in WANTED:
                 run.card().texts.setdefault(called, (value, part.cite(*entry.where)))
@@ -147,14 +163,20 @@ def _lines(part: Part) -> Iterator[_Entry]:
     """
     open_now: list[tuple[int, str]] = []
     listing: int | None = None  # indentation of the process list, because its end counts too
+    flat, heading = not re.search(r"^[ \t]+\S", part.text, re.MULTILINE), False
     for number, line in part.lines():
         text = line.strip()
         if not text or text.startswith("[..."):
             continue
         depth = len(line) - len(line.lstrip())
+        if flat:  # the indentation was lost: headings have no value, and a heading after a value is of the next section
+            was, heading = heading, " :" not in text and not text.startswith("GPU ")
+            depth = (len(open_now) + 1 if was else 1) if heading else 0 if text.startswith("GPU ") else _DEEPEST
         while open_now and open_now[-1][0] >= depth:
             open_now.pop()
         name, divided, value = text.partition(" : ")
+        if not divided and (short := _COLON.match(text)):  # blanks before the colon were lost
+            name, divided, value = short["name"], ":", short["value"]
         name = name.rstrip(" :")
         ended = listing is not None and depth <= listing
         if ended or name in _MATTER or name.startswith("GPU "):
@@ -168,6 +190,7 @@ def _lines(part: Part) -> Iterator[_Entry]:
 def _tags(part: Part) -> Iterator[_Entry]:
     """The entries of XML in the tool's own layout, with one tag or value per line. Other layouts give none."""
     open_now: list[str] = []
+    root = int("<nvidia_smi_log" in part.text)
     for number, line in part.lines():
         found = _TAG.fullmatch(line.strip())
         if not found:
@@ -176,11 +199,11 @@ def _tags(part: Part) -> Iterator[_Entry]:
         if closing:
             if name in open_now:
                 del open_now[open_now.index(name) :]
-            yield _Entry(open_now[1:], f"/{name}", "", (number, line))
+            yield _Entry(open_now[root:], f"/{name}", "", (number, line))
             continue
         if name == _CARD_XML:
             name = f"GPU {gpu}"
-        yield _Entry(open_now[1:], name, "" if empty else value and unescape(value).strip(), (number, line))
+        yield _Entry(open_now[root:], name, "" if empty else value and unescape(value).strip(), (number, line))
         if value is None and not empty and len(open_now) < _DEEPEST:
             open_now.append(found[2])
 

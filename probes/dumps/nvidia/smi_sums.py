@@ -47,12 +47,15 @@ _REASONS = (
 )
 _MUST = {"idle", "software power cap", "hardware slowdown", "software thermal slowdown", "hardware thermal slowdown"}
 _HARDWARE = {"hardware slowdown", "hardware thermal slowdown", "hardware power brake"}  # each is sufficient alone
+_SURE = {"hardware thermal slowdown", "hardware power brake"}  # a fault whatever the other reasons are
 _FAULTS = (
     ("degraded bandwidth", "Bandwidth", "bandwidth", "degraded"),
     ("route recovery", "Route Recovery in progress", "route_recovery_in_progress", "true"),
     ("route unhealthy", "Route Unhealthy", "route_unhealthy", "true"),
     ("access timeout recovery", "Access Timeout Recovery", "access_timeout_recovery", "true"),
 )
+# NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*: incorrect system GUID, no partition, insufficient NVLinks ...
+_WRONG_SETUP = re.compile(r"(?:In(?:correct|sufficient|compatible|valid)|No Partition|Yes|True)\b", re.IGNORECASE)
 _SETUP = ("Health/Incorrect Configuration", "health/incorrect_configuration", "fabric.health.incorrect_configuration")
 
 
@@ -115,8 +118,13 @@ def reasons(texts: Texts) -> Iterator[Field]:
     states = {reason: one for reason, names in _REASON_NAMES.items() if (one := _first(texts, names))}
     known = {reason: one for reason, one in states.items() if one[0] in ("Active", "Not Active")}
     active = tuple(reason for reason, (text, _) in known.items() if text == "Active")
-    if known.keys() >= _MUST or (_HARDWARE & set(active) and not _REASON_COLUMNS.isdisjoint(texts)):
-        yield "clock_reasons", active, known[active[0] if active else "idle"][1]
+    columns = not _REASON_COLUMNS.isdisjoint(texts)
+    if known.keys() >= _MUST or (_HARDWARE & set(active) and columns) or _SURE & set(active):
+        yield (
+            "clock_reasons",
+            active,
+            known[next((one for one in active if one in _SURE), active[0]) if active else "idle"][1],
+        )
     yield from _health(texts)
 
 
@@ -125,7 +133,7 @@ def _health(texts: Texts) -> Iterator[Field]:
     bad = {fault for fault, _, _, word in _FAULTS if fault in parts and parts[fault][0].lower() in (word, "yes")}
     faults = [(fault, parts[fault][1]) for fault in parts if fault in bad]
     setup = _first(texts, _SETUP)
-    if setup and setup[0] not in ("N/A", "None", "Not Supported"):
+    if setup and _WRONG_SETUP.match(setup[0]):
         faults.append((f"incorrect configuration: {setup[0]}", setup[1]))
     values = {text for text, _ in (*parts.values(), *((setup,) if setup else ()))} - {"N/A", "Not Supported"}
     if faults or (values and setup):

@@ -16,6 +16,7 @@ from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import pci_address
 from ..core.part import Part
 from .smi_fields import Card, facts
+from .smi_values import nvml_status
 
 _HANDLE = r"Unable to determine the device handle for (?:GPU|gpu) ?"
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
@@ -28,6 +29,12 @@ BEGIN = (
     rf"^[ \t]*(?:(?:{_DATED}[ \t]*)?{_EDGE}|\|[ ]NVIDIA-SMI[ ][0-9]|NVIDIA-SMI version[ ]+:[ ]|"
     rf"\|=+\+=+\+=+\|[ \t]*$|(?:{_FAILED})|{_HANDLE})"
 )
+# Rows of a GPU without the head of the table.
+ANY_LINE = (
+    rf"^[ \t]*\|(?:[ ]+[0-9]{{1,3}}[ ]+\S[^|\n]{{2,60}}\|[ ]+{_ADDRESS}[ ]"
+    r"|[ ]*(?:N/A|[0-9]{1,3}%|ERR!)[ ]+(?:N/A|[0-9]{1,3}C|ERR!)[ ]+(?:P[0-9]{1,2}|N/A|ERR!)[ ]+[^|\n]{3,40}\|)"
+)
+_UNNAMED = "gpu"
 _VERSIONS = re.compile(
     r"(?:(?:Driver|DRIVER|KMD) [Vv]ersion|NVML (?:library )?version|CUDA (?:UMD )?Version)\s*: ?([0-9.]{1,20})"
 )
@@ -62,7 +69,8 @@ def read(part: Part) -> Iterator[Record]:
             yield _lost(lost, where)
         elif first := _FIRST.match(text):
             cards.append(_card(first, where))
-        elif cards and text.startswith("|"):
+        elif text.startswith("|") and (cards or _SECOND.match(text)):
+            cards = cards or [Card(key=_UNNAMED)]
             _further_row(cards[-1], text, where)
     for card in cards:
         yield from facts(card, part.at)
@@ -91,9 +99,21 @@ def _failed(text: str, where: Evidence) -> Iterator[Record]:
             detail=failure,
             how="run nvidia-smi as root",
         )
+    elif text.startswith("Failed to") and not _is_status(failure):
+        yield NotChecked(
+            what="Driver.failure", subject="nvidia", reason=Reason.UNREADABLE, path=where.source, detail=text[:200]
+        )
     else:
         failure = _NOT_LOADED if "couldn't communicate" in failure else failure
         yield Driver(key="nvidia", failure=failure, cites={"failure": where})
+
+
+def _is_status(text: str) -> bool:
+    """Whether the text is one of NVML's. Else the line is damaged."""
+    try:
+        return text == "N/A" or bool(nvml_status(text))
+    except ValueError:
+        return False
 
 
 def _lost(found: re.Match[str], where: Evidence) -> Record:

@@ -107,3 +107,25 @@ compute_mode = _meaning(_COMPUTE)
 recovery_action = _meaning(_RECOVERY)
 virtualization_mode = _meaning(_VIRTUAL)
 fabric_state = _meaning(_FABRIC)
+
+
+# The texts of nvmlErrorString() of NVML, in lower case. Another text is a damaged one.
+_STATUSES = frozenset(
+    {
+        *("success", "uninitialized", "invalid argument", "not supported", "insufficient permissions", "not found"),
+        *("already initialized", "insufficient size", "insufficient external power", "driver not loaded", "timeout"),
+        *("interrupt request issue", "nvml shared library not found", "function not found", "corrupted inforom"),
+        *("gpu is lost", "gpu requires reset", "in use by another client", "driver/library version mismatch"),
+        *("gpu access blocked by the operating system", "insufficient memory", "no data", "insufficient resources"),
+        *("requested vgpu operation is not available because ecc is enabled", "unknown error", "internal error"),
+        *("the required frequency is not supported", "argument version mismatch", "not ready", "gpu not found"),
+        *("deprecated", "invalid state", "reset type not supported", "failure", "in use", "operation timed out"),
+    }
+)
+
+
+def nvml_status(text: str) -> str:
+    """The result of an operation, in NVML's words."""
+    if text.lower() not in _STATUSES:
+        raise ValueError(f"{shown(text)} is no status of NVML")
+    return text

@@ -21,6 +21,9 @@ from ....models.facts.units import GIB, KIB, MIB
 from ...parsing.parsers import pcie_width
 from ..core.part import Part
 from ..core.pci_words import class_of, identity
+from .lspci_excerpts import ANY_LINE, without_address
+
+__all__ = ["ANY_LINE", "BEGIN", "full_address", "read"]
 
 # "0000:53:00.0 3D controller [0302]: NVIDIA ...", with -n "53:00.0 0302: 10de:2330"; or single lines that grep
 # selected.
@@ -36,15 +39,13 @@ _HEADER = re.compile(
 _NUMBERS = re.compile(r"(?:\[|^)([0-9a-f]{4}):([0-9a-f]{4})(?:\]|(?= |$))")
 _TAIL = re.compile(r" \((?:rev|prog-if) [0-9a-f]{2}\b.*$")
 _UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
-_LINK = re.compile(r"(LnkCap|LnkSta|ACSCtl):[^\n]*")
-_MOST_UNNAMED = 2000  # link sections without an address
 
 
 def read(part: Part) -> Iterator[Record]:
     """A `Pci` per function, with its parent if the bridges show their buses."""
     headers = list(part.matches(_HEADER))
     starts = [*(header.start() for _, header in headers), len(part.text)]
-    yield from _without_address(replace(part, text=part.text[: starts[0]]))
+    yield from without_address(replace(part, text=part.text[: starts[0]]), _READERS, _of_two_functions)
     blocks = [
         _Block(part, line, header, part.text[header.start() : end])
         for (line, header), end in zip(headers, starts[1:], strict=True)
@@ -95,6 +96,9 @@ class _Block:
             at = text.find(needle)
             if at >= 0 and not (virtual and needle.startswith("Lnk")):
                 self._take(at, readers)
+        if _of_two_functions(text):
+            for name in ("width", "speed", "downgraded"):
+                self.fields.pop(name, None)
         function = Pci(key=self.address, **self.fields)
         if function.vendor == NVIDIA and kind_of(function) == "gpu":
             self._windows()
@@ -126,7 +130,7 @@ class _Block:
         """
         windows = [found for found in _WINDOW.finditer(self.text) if found["number"] in (None, "0", "1", "2")]
         if len(windows) > 1:
-            size = 0 if windows[1]["none"] or windows[1]["where"].startswith("<") else _size(windows[1]["size"])
+            size = 0 if windows[1]["lost"] or windows[1]["where"].startswith("<") else _size(windows[1]["size"])
             self._set(windows[1].start(), {"bar1": size})
         if found := _RESIZABLE.search(self.text):
             self._set(found.start(2), {"bar1_max": max(map(_size, found[2].split()))})
@@ -172,6 +176,12 @@ def _status(found: re.Match[str]) -> Mapping[str, Any]:
     lost = found[1].lower().startswith("unknown") and found[3] in ("63", "255")
     below = tuple(name for name, mark in (("speed", found[2]), ("width", found[4])) if mark == " (downgraded)")
     return {"lost": lost, "speed": _speed(found[1]), "width": _width(found[3]), "downgraded": below or None}
+
+
+def _of_two_functions(text: str) -> bool:
+    """Whether the state is called "ok" although the capability has more lanes: lines between the two are missing."""
+    capable, status = _CAPABLE.search(text), _STATUS.search(text)
+    return bool(capable and status and status[4] == " (ok)" and int(capable[2]) > int(status[3]))
 
 
 def _capability(found: re.Match[str]) -> Mapping[str, Any]:
@@ -227,8 +237,8 @@ _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "Subsystem:": ((re.compile(r"Subsystem:[^\n]*?\[?([0-9a-f]{4}):([0-9a-f]{4})\]?(?:\n|$)"), _subsystem),),
 }
 _WINDOW = re.compile(
-    r"^[ \t]*(?:Region (?P<number>\d): )?(?:\[virtual\] )?Memory at (?:(?P<none><unassigned>) \(|(?P<where>\S+) [^\n]*"
-    r"\[size=(?P<size>\d{1,6}[KMGT]?)\])",
+    r"^[ \t]*(?:Region (?P<number>\d): )?(?:\[virtual\] )?Memory at (?:(?P<lost><(?:unassigned|ignored)>) [^\n]*"
+    r"|(?P<where>\S+) [^\n]*\[size=(?P<size>\d{1,6}[KMGT]?)\])",
     re.MULTILINE,
 )
 _RESIZABLE = re.compile(
@@ -261,26 +271,3 @@ def _parents(blocks: list[_Block]) -> Mapping[str, str]:
         elif bus in roots:
             parents[block.address] = f"pci{bus}"
     return parents
-
-
-def _without_address(part: Part) -> Iterator[Record]:
-    """Sections of links and access control that grep left without an address. Their key is the file and line."""
-    groups: list[dict[str, tuple[int, re.Match[str]]]] = []
-    for line, found in part.matches(_LINK):
-        if not groups or found[1] in groups[-1]:
-            groups.append({})
-        groups[-1][found[1]] = line, found
-        if len(groups) > _MOST_UNNAMED:
-            break
-    for group in groups:
-        fields: dict[str, Any] = {}
-        cites: dict[str, Evidence] = {}
-        for name, (line, found) in group.items():
-            for pattern, parse in _READERS[f"{name}:"]:
-                if whole := pattern.match(part.text, found.start()):
-                    here = {key: value for key, value in parse(whole).items() if value is not None}
-                    fields |= here
-                    cites |= dict.fromkeys(here, part.cite(line, found[0]))
-        first, _ = next(iter(group.values()))
-        if fields:
-            yield Pci(key=part.where(first), cites=cites, **fields)

@@ -1,0 +1,62 @@
+"""Health of NVMe drives: `nvme smart-log` (text, -H, JSON) and the health section of `smartctl -a`.
+
+nvme-cli (nvme-print-stdout.c, nvme-print-json.c), smartmontools (nvmeprint.cpp), NVM Express Base Specification 2.0,
+5.16.1.3. The first line or the command names the drive. Without both, the drive has no number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ....models.facts.machine import Nvme
+from ....models.facts.records import Record
+from ..core.fields import FactCollector
+from ..core.key_values import begins, collect, entries, key, number, together
+from ..core.part import Part
+
+_NAMES = (
+    "critical_warning",
+    "[Cc]ritical [Ww]arning",
+    "available_spare(?:_threshold)?",
+    "Available Spare(?: Threshold)?",
+    "avail_spare",
+    "spare_thresh",
+    "percentage_used",
+    "percent_used",
+    "Percentage Used",
+    "media_errors",
+    "Media and Data Integrity Errors",
+)
+_COMMAND = r"[^\n]{0,160}\bnvme (?:smart-log|get-log)\b[^\n]{0,40}/dev/nvme\d"
+BEGIN = rf"^(?:[ \t]*Smart Log for NVME device:|{_COMMAND}|{begins(_NAMES, '[0-9]')})"
+_DRIVE = re.compile(r"(?:Smart Log for NVME device:|/dev/)\s*(?:/dev/)?(nvme\d{1,4})(?:c\d+)?(?:n\d{1,4})?\b")
+_COUNT = r"(?:0x[0-9a-fA-F]{1,4}|[0-9][0-9,.'_  ]{0,30})(?:\s.*)?"
+_PERCENT = r"[0-9]{1,3} ?%.*"
+_KEYS = together(
+    key("critical_warning", Nvme, "critical_warning", r"(?:0x[0-9a-fA-F]{1,2}|[0-9]{1,3})(?:\s.*)?", number),
+    key("available_spare", Nvme, "spare", _PERCENT, number),
+    key("available_spare_threshold", Nvme, "spare_threshold", _PERCENT, number),
+    key("percentage_used", Nvme, "used", _PERCENT, number),
+    key("avail_spare", Nvme, "spare", r"[0-9]{1,3}", number),
+    key("spare_thresh", Nvme, "spare_threshold", r"[0-9]{1,3}", number),
+    key("percent_used", Nvme, "used", r"[0-9]{1,3}", number),
+    key("media_errors|media and data integrity errors", Nvme, "media_errors", _COUNT, number),
+    key("model number|mn", Nvme, "model", r"\S.{0,39}", str),
+    key("firmware version", Nvme, "firmware", r"\S{1,8}", str),
+)
+UNNAMED = "nvme"  # the key of a drive that the text does not name
+
+
+def read(part: Part) -> Iterator[Record]:
+    """An `Nvme` per drive. A log without a name after another log is of another drive."""
+    found, drive, named, logs = FactCollector(), UNNAMED, False, 0
+    for one in entries(part):
+        if name := _DRIVE.search(one.where.text):
+            drive, named = name[1], True
+        elif one.name == "critical warning":
+            logs += 1
+            drive = drive if named else UNNAMED if logs == 1 else f"{UNNAMED} {logs}"
+            named = False
+        collect(found, _KEYS, one, {Nvme: drive})
+    yield from found.records()

@@ -1,0 +1,114 @@
+"""Counters of NIC ports: `ethtool -S` of any driver, and `perfquery` of infiniband-diags.
+
+The names of `ethtool -S` belong to the drivers (mlx5: en_stats.c; bnxt: bnxt_ethtool.c; ice, i40e, ixgbe, ena, tg3:
+*_ethtool.c). Only counters with a clear meaning are read: bad frames and symbols at the port, corrected errors by lane,
+link downs, and the traffic beside them. `ethtool -S` does not name its device; the command or a file name does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ....models.facts.machine import Net, Port
+from ....models.facts.records import Fact, Observation, Record
+from ..core.fields import FactCollector
+from ..core.key_values import begins, entry, number
+from ..core.part import Part
+
+_PHY = r"[rt]x_(?:crc_errors|symbol_err|pcs_symbol_err|err_lane_\d|corrected_bits|discards|bytes|packets)_phy"
+_ETHTOOL = (
+    _PHY,
+    "link_down_events_phy",
+    r"(?:port\.)?rx_crc_errors?(?:\.nic)?",
+    "rx_fcs_err(?:_frame)?s|rx_fcs_errors",
+    "rx_fec_(?:corrected|uncorrect(?:able|ed))_(?:blocks|cw)",
+)
+_PERFQUERY = (
+    "(?:PortSelect|CounterSelect|SymbolErrorCounter|LinkErrorRecoveryCounter|LinkDownedCounter|PortRcvErrors)",
+    "(?:PortRcvRemotePhysicalErrors|PortXmitDiscards|LocalLinkIntegrityErrors|ExcessiveBufferOverrunErrors)",
+    "(?:PortXmitData|PortRcvData|PortXmitPkts|PortRcvPkts|PortXmitWait|QP1Dropped|VL15Dropped)",
+)
+_COMMAND = r"[^\n]{0,120}\bethtool (?:-S|--statistics) [a-z][\w.-]{1,30}[ \t]*$"
+_HEADING = r"NIC statistics(?: for [\w.-]{1,30})?:[ \t]*$|\# Port (?:extended )?counters: (?:Lid \d|DR path )"
+BEGIN = (
+    rf"^(?:[ \t]*(?:{_HEADING})|{_COMMAND}|{begins(_ETHTOOL, '[0-9]')}"
+    rf"|{begins(_PERFQUERY, '[0-9]|0x')})"
+)
+_NAMED = re.compile(
+    r"(?:\bethtool (?:-S|--statistics) (?P<device>[a-z][\w.-]{1,30})\s*$|NIC statistics for (?P<other>[\w.-]{1,30}):)"
+)
+_NEW = re.compile(r"NIC statistics:|\# Port (?:extended )?counters: (?:Lid (?P<lid>\d{1,5}) port (?P<port>\d{1,3}))?")
+_FILE = re.compile(r"(?:^|/)ethtool_-S_([A-Za-z][\w-]{0,30})$")  # file names of sosreports
+_LANE = re.compile(r"rx err lane (\d) phy")
+_VALUE = re.compile(r"[0-9]{1,20}(?:,[0-9]{3})*(?:\s.*)?")
+_QUANTITIES = {
+    "rx crc errors phy": "rx_crc_errors",
+    "rx crc errors": "rx_crc_errors",
+    "rx crc error": "rx_crc_errors",
+    "rx crc errors nic": "rx_crc_errors",
+    "port rx crc errors": "rx_crc_errors",
+    "rx fcs errors": "rx_crc_errors",
+    "rx fcs err frames": "rx_crc_errors",
+    "rx symbol err phy": "rx_symbol_errors",
+    "rx pcs symbol err phy": "rx_symbol_errors",
+    "rx corrected bits phy": "rx_corrected_bits",
+    "link down events phy": "link_downed",
+    "rx bytes phy": "rx_bytes",
+    "rx packets phy": "rx_packets",
+    "rx discards phy": "rx_drops",
+    "symbolerrorcounter": "symbol_error",
+    "linkerrorrecoverycounter": "link_error_recovery",
+    "linkdownedcounter": "link_downed",
+    "portrcverrors": "port_rcv_errors",
+    "portrcvremotephysicalerrors": "port_rcv_remote_physical_errors",
+    "portxmitdiscards": "port_xmit_discards",
+    "locallinkintegrityerrors": "local_link_integrity_errors",
+    "excessivebufferoverrunerrors": "excessive_buffer_overrun_errors",
+    "portrcvdata": "port_rcv_data",
+    "portrcvpkts": "rx_packets",
+}
+_WORD = 4  # bytes of a unit of PortRcvData (IBTA specification 1, 16.1.3.5)
+_OF_PORTS = frozenset(quantity for name, quantity in _QUANTITIES.items() if " " not in name) - {"rx_packets"}
+UNNAMED = "nic"
+
+
+def read(part: Part) -> Iterator[Record]:
+    """A `Net` or a `Port` per output, and its counters. The first value of a counter counts."""
+    file = _FILE.search(part.file)
+    kind: type[Fact] = Net
+    key, named, outputs = (file[1], True, 0) if file else (UNNAMED, False, 0)
+    found, counted = FactCollector(), dict[tuple[str, str], Observation]()
+    for place, line in part.lines():
+        if command := _NAMED.search(line):
+            kind, key, named = Net, command["device"] or command["other"], True
+        elif new := _NEW.search(line):
+            outputs += 1
+            if new["lid"]:
+                kind, key, named = Port, f"lid{new['lid']}/{new['port']}", True
+            elif not named and outputs > 1:
+                kind, key = Net, f"{UNNAMED} {outputs}"
+            named = named and bool(new["lid"])
+        elif counter := _counter(line):
+            quantity, value = counter
+            where = part.cite(place, line)
+            if kind is Net and key == UNNAMED and quantity in _OF_PORTS:
+                kind, key = Port, UNNAMED
+            found.add(kind, key, where)
+            one = Observation(about=key, quantity=quantity, unit="count", value=value, at=part.at, evidence=where)
+            counted.setdefault((key, quantity), one)
+    yield from found.records()
+    yield from counted.values()
+
+
+def _counter(line: str) -> tuple[str, float] | None:
+    """The counter of a line, in the name that all sources use, and its value."""
+    name, value = entry(line) or ("", "")
+    if not _VALUE.fullmatch(value):
+        return None
+    lane = _LANE.fullmatch(name)
+    quantity = f"rx_lane{lane[1]}_errors" if lane else _QUANTITIES.get(name)
+    if quantity is None:
+        return None
+    count = float(number(value))
+    return ("rx_bytes", count * _WORD) if quantity == "port_rcv_data" else (quantity, count)

@@ -1,0 +1,125 @@
+"""Optical modules: `ethtool -m` (SFP: SFF-8472, QSFP: SFF-8636, QSFP-DD and OSFP: CMIS).
+
+ethtool: sfpdiag.c, sff-common.c, qsfp.c, cmis.c. The output does not name the port; the command, a file name of a
+sosreport, or the output of ethtool before it does. A module states whether a value is outside its own thresholds
+("Laser rx power low alarm : On"). If the text has no such line, the value is compared with its threshold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ....models.facts.machine import Optics
+from ....models.facts.records import Evidence, Record
+from ..core.key_values import begins, entry
+from ..core.part import Part
+
+_FLAGS = r"(?:Laser|Module|Rcvr|Receiver|Rx|Tx)[^\n:]{0,40}(?:high|low) (?:alarm|warning)"
+_VALUES = (
+    "Laser (?:tx )?bias current",
+    "Laser output power",
+    "Receiver signal (?:average optical power|OMA)",
+    "Rcvr signal avg optical power",
+    "Transmit avg optical power",
+    "Module (?:temperature|voltage)",
+    "Alarm/warning flags implemented",
+    "Optical diagnostics support",
+)
+_COMMAND = r"[^\n]{0,120}\bethtool (?:-m|--module-info|--dump-module-eeprom) [a-z][\w.-]{1,30}[ \t]*$"
+_NAMED = (f"{_FLAGS}(?: threshold)?[^\n:]{{0,16}}", *(f"{one}[^\n:]{{0,16}}" for one in _VALUES))
+BEGIN = rf"^(?:[ \t]*Identifier[ \t]{{1,40}}: 0x[0-9a-f]{{2}} \(|{_COMMAND}|{begins(_NAMED, '[-0-9OYN]')})"
+_DEVICE = re.compile(r"\bethtool (?:-m|--module-info|--dump-module-eeprom) ([a-z][\w.-]{1,30})\s*$")
+_FILE = re.compile(r"(?:^|/)ethtool_-m_([A-Za-z][\w-]{0,30})$")  # file names of sosreports
+_FLAG = re.compile(r"(?P<what>.+?) (?P<side>high|low) (?P<grade>alarm|warning)(?: (?:chan|channel|lane) \d+)?")
+_LIMIT = re.compile(r"(?P<what>.+?) (?P<side>high|low) (?P<grade>alarm|warning) threshold")
+_LANE = re.compile(r" (?:(?:chan|channel|lane|ch) ?)?(\d+)$")
+_NUMBER = re.compile(r"(-?[0-9]{1,6}(?:\.[0-9]{1,6})?) ?(mW|mA|V|degrees C|C\b)")
+_SAME = {  # names of values, and the names of their thresholds and flags
+    "laser tx bias current": "laser bias current",
+    "transmit avg optical power": "laser output power",
+    "laser tx power": "laser output power",
+    "rcvr signal avg optical power": "laser rx power",
+    "receiver signal average optical power": "laser rx power",
+    "receiver signal oma": "laser rx power",
+}
+_MEASURED = frozenset(
+    {"laser bias current", "laser output power", "laser rx power", "module temperature", "module voltage"}
+)
+UNNAMED = "module"
+
+
+@dataclass(slots=True)
+class _Module:
+    """The lines of one module."""
+
+    key: str
+    first: Evidence
+    flags: dict[str, tuple[str, bool, Evidence]] = field(default_factory=dict)  # by name: grade, on
+    values: dict[str, tuple[str, float, Evidence]] = field(default_factory=dict)  # by name with lane: plain name
+    limits: dict[tuple[str, str, str], float] = field(default_factory=dict)  # by name, side, grade
+
+
+def read(part: Part) -> Iterator[Record]:
+    """An `Optics` per module."""
+    named = _FILE.search(part.file)
+    name = f"{named[1]}/module" if named else UNNAMED
+    modules: list[_Module] = []
+    fresh = True
+    for number, line in part.lines():
+        if device := _DEVICE.search(line):
+            name, fresh = f"{device[1]}/module", True
+            continue
+        what, value = entry(line) or ("", "")
+        if not what:
+            continue
+        if fresh or what == "identifier" or what in modules[-1].flags:
+            key = name if all(known.key != name for known in modules) else f"{name} {len(modules) + 1}"
+            modules.append(_Module(key, part.cite(number, line)))
+            fresh = False
+        _take(modules[-1], what, value, part.cite(number, line))
+    for module in modules:
+        yield from _fact(module)
+
+
+def _take(module: _Module, name: str, value: str, where: Evidence) -> None:
+    if limit := _LIMIT.fullmatch(name):
+        if number := _NUMBER.match(value):
+            module.limits[_plain(limit["what"]), limit["side"], limit["grade"]] = float(number[1])
+    elif flag := _FLAG.fullmatch(name):
+        if value in ("On", "Off", "Yes", "No"):
+            module.flags[name] = flag["grade"], value in ("On", "Yes"), where
+    elif (measured := _plain(_LANE.sub("", name))) in _MEASURED and (number := _NUMBER.match(value)):
+        module.values.setdefault(name, (measured, float(number[1]), where))
+
+
+def _plain(name: str) -> str:
+    return _SAME.get(name, name)
+
+
+def _fact(module: _Module) -> Iterator[Record]:
+    """The module, if it states at least one flag, or one value with a threshold."""
+    compared = any(limit[0] == measured for limit in module.limits for measured, _, _ in module.values.values())
+    if not module.flags and not compared:
+        return
+    fields: dict[str, tuple[str, ...]] = {}
+    cites: dict[str, Evidence] = {}
+    for grade in ("alarm", "warning"):
+        on = [(name, where) for name, (kind, state, where) in module.flags.items() if kind == grade and state]
+        rows = on if module.flags else _outside(module, grade)
+        fields[f"{grade}s"] = tuple(name for name, _ in rows)
+        cites[f"{grade}s"] = rows[0][1] if rows else module.first
+    device = module.key.partition("/")[0] if "/" in module.key else None
+    yield Optics(key=module.key, net=device, stated=bool(module.flags), cites=cites, **fields)
+
+
+def _outside(module: _Module, grade: str) -> list[tuple[str, Evidence]]:
+    """The values beyond their thresholds, as texts."""
+    found = []
+    for measured, value, where in module.values.values():
+        for side, sign in (("high", 1), ("low", -1)):
+            limit = module.limits.get((measured, side, grade))
+            if limit and sign * (value - limit) > 0:
+                found.append((f"{measured} {value:g}, {side} {grade} threshold {limit:g}", where))
+    return found

@@ -1,0 +1,56 @@
+"""`nvidia-imex-ctl`: the memory-exchange domain of a rack (-N) and the state of one node (-q).
+
+The IMEX guide of NVIDIA's multi-node NVLink systems describes both. The node with "*" is the one that prints them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ....models.facts.machine import Service
+from ....models.facts.records import Evidence, Record
+from ..core.part import Part
+
+_STATES = (
+    "READY|UNAVAILABLE|INITIALIZING|STARTING_AUTH_SERVER|WAITING_FOR_PEERS|WAITING_FOR_RECOVERY|INIT_GPU|SHUTTING_DOWN"
+)
+_NODE = re.compile(rf"Node #(?P<number>\d{{1,4}})\s+(?P<own>[-*])\s.*?- (?P<state>{_STATES})\b")
+_DOMAIN = re.compile(r"(?:Domain State: |\"(?:domainState|status)\"\s*:\s*\")(?P<state>UP|DOWN|DEGRADED)\b")
+_OWN = re.compile(rf"IMEX daemon status:\s*(?P<state>{_STATES})\b")
+BEGIN = (
+    r"^[ \t]*(?:Node #\d{1,4}[ ]+[-*][ ]|Domain State: [A-Z]|IMEX daemon status:|Connectivity Table Legend:"
+    r"|Nodes:[ \t]*\n[ \t]*Node #|\{?[ \t]*\"domainState\"[ ]?:)"
+)
+SERVICE = "nvidia-imex"
+_MOST_NAMED = 6
+
+
+def read(part: Part) -> Iterator[Record]:
+    """A `Service`, whose state names the nodes that are not ready."""
+    domain, waiting, cite, running = "", list[str](), None, None
+    for number, line in part.lines():
+        where = part.cite(number, line)
+        if node := _NODE.search(line):
+            running = running if node["own"] == "-" and running is not None else node["state"] != "UNAVAILABLE"
+            cite = cite or where
+            if node["state"] != "READY":
+                waiting.append(f"node {node['number']} {node['state']}")
+                cite = where if len(waiting) == 1 else cite
+        elif found := _DOMAIN.search(line):
+            domain = found["state"]
+            cite = where if cite is None or not waiting else cite
+    if own := _OWN.search(part.text):
+        running = own["state"] != "UNAVAILABLE"
+        cite = cite or part.cite(part.text.count("\n", 0, own.start("state")), own["state"])
+        waiting += [own["state"]] if own["state"] != "READY" and not waiting else []
+    if cite:
+        yield _service(domain, waiting, running, cite)
+
+
+def _service(domain: str, waiting: list[str], running: bool | None, cite: Evidence) -> Service:
+    more = f" and {len(waiting) - _MOST_NAMED} more" if len(waiting) > _MOST_NAMED else ""
+    nodes = ", ".join(waiting[:_MOST_NAMED]) + more
+    state = "; ".join(filter(None, (domain, nodes))) or "READY"
+    cites = {"state": cite} | ({"running": cite} if running is not None else {})
+    return Service(key=SERVICE, running=running, state=state, cites=cites)
