@@ -14,6 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from .frames import first_block, strip_frames
+from .markup import without_markup
 from .other_hosts import OTHER_HOSTS
 from .part import Part
 from .reader import Reader
@@ -66,8 +67,9 @@ def clean(text: str) -> str:
 
 def split(file: str, text: str, at: float, readers: Sequence[Reader]) -> Iterator[tuple[Reader | None, Part]]:
     """The parts in order, each with its reader. None: in no known format. The function cleans `text` first."""
-    plain, others = first_block(clean(text))
-    yield from _cut(Part(file, 1, plain, at), tuple(readers), _DEEPEST)
+    block, others = first_block(clean(text))
+    plain, before = without_markup(block)
+    yield from _cut(Part(file, 1, plain, at, before), tuple(readers), _DEEPEST)
     if others:
         yield OTHER_HOSTS, Part(file, 1, "\n".join(others), at)
 
@@ -91,7 +93,7 @@ def _strip_unknown(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iter
     """Lines in no known format: the parts that become known if the frame around the lines is removed."""
     short = len(piece.text) < _SHORT
     for text, others in islice(strip_frames(piece.text), None if short else _FEW) if depth else ():
-        inner = list(_cut(Part(piece.file, piece.first, text, piece.at), readers, depth - 1 if short else 0))
+        inner = list(_cut(Part(piece.file, piece.first, text, piece.at, piece.before), readers, depth - 1 if short else 0))
         if any(reader for reader, _ in inner):
             yield from inner
             if others:
@@ -128,7 +130,7 @@ def _interleaved(whole: Part, logs: Mapping[Reader, Sequence[_Stretch]]) -> Iter
 
 
 def _part(whole: Part, line: int, text: str) -> Part:
-    return Part(whole.file, whole.first + line, text, whole.at)
+    return Part(whole.file, whole.first + line, text, whole.at, whole.before)
 
 
 def _pieces(text: str, stretches: Sequence[_Stretch]) -> Iterator[str]:
