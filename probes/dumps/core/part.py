@@ -30,8 +30,9 @@ class Part:
 
     def cite(self, number: int, line: str) -> Evidence:
         """A line of the part as evidence, as it is in the file."""
-        shown = self.before.get(self.first + number, "") if self.before else ""
-        return Evidence(self.where(number), (shown if line.strip() in shown else line).strip()[:300])
+        shown = self.before.get(self.first + number) if self.before else None
+        is_line = shown and "".join(filter(str.isalnum, line)) in "".join(filter(str.isalnum, shown))
+        return Evidence(self.where(number), (shown if shown and is_line else line).strip()[:300])
 
     def rate(self, flow: Flow, value: float, evidence: Evidence, quantity: str = "rate") -> Observation:
         """The rate of a flow under load, in bytes per second in one direction."""

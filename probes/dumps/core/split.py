@@ -93,7 +93,9 @@ def _strip_unknown(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iter
     """Lines in no known format: the parts that become known if the frame around the lines is removed."""
     short = len(piece.text) < _SHORT
     for text, others in islice(strip_frames(piece.text), None if short else _FEW) if depth else ():
-        inner = list(_cut(Part(piece.file, piece.first, text, piece.at, piece.before), readers, depth - 1 if short else 0))
+        inner = list(
+            _cut(Part(piece.file, piece.first, text, piece.at, piece.before), readers, depth - 1 if short else 0)
+        )
         if any(reader for reader, _ in inner):
             yield from inner
             if others:
