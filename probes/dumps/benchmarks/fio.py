@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import GIB, KIB, MIB
 from ..core.json_values import documents, list_of, object_of
@@ -46,7 +47,7 @@ def _read_json(part: Part) -> Iterator[Record]:
             yield from _run(one.value, part, part.where(one.line))
 
 
-def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation]:
+def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation | NotChecked]:
     """The rate of a device for each group of jobs, block size and direction."""
     common = object_of(run.get("global options"))
     used = [object_of(one) for one in list_of(run.get("disk_util"))]
@@ -58,14 +59,35 @@ def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation
         options = {**common, **object_of(job.get("job options"))}
         device = _device(options.get("filename"), disks)
         group = job.get("groupid")
-        if device and isinstance(group, int):
+        if device and isinstance(group, int) and _uses_device(options):
             for side in ("read", "write"):
                 sums[group, device, _size(options.get("bs"))][side] += _rate(object_of(job.get(side)))
+    if any(
+        not _uses_device({**common, **object_of(job.get("job options"))})
+        for job in map(object_of, list_of(run.get("jobs")))
+    ):
+        yield _cached(where)
     for (group, device, size), rates in sums.items():
         for side, rate in rates.items():
             if rate:
                 text = f"group {group}, {device}, {side}: {rate:.0f} bytes/s"
                 yield part.rate(_flow(device, side, size, all(rates.values())), rate, Evidence(where, text))
+
+
+def _cached(where: str) -> NotChecked:
+    return NotChecked(
+        what="rate of a disk",
+        subject="node",
+        reason=Reason.NOT_MEASURED,
+        path=where,
+        detail="jobs with direct=0 or ioengine=null or mmap do not show the rate of a device",
+        how="run fio with direct=1 and ioengine=libaio or io_uring",
+    )
+
+
+def _uses_device(options: Mapping[str, Any]) -> bool:
+    """Whether the bytes come from the device, not from the page cache or from nowhere."""
+    return str(options.get("direct", "1")) != "0" and options.get("ioengine") not in ("null", "mmap")
 
 
 def _rate(side: Mapping[str, Any]) -> float:

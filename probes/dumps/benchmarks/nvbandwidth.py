@@ -35,7 +35,10 @@ _OUT, _BACK = ("gpu{row}", "gpu{column}"), ("gpu{column}", "gpu{row}")
 def _cases(engine: str, op: str) -> tuple[Case, ...]:
     """What the tests of copies by copy engines (ce) or by kernels (sm) measure."""
     name = rf"{{}}_memcpy_{engine}".format
-    peers, both = rf"device_to_device_memcpy_{{}}_{engine}".format, rf"device_to_device_bidirectional_memcpy_{{}}_{engine}"
+    peers, both = (
+        rf"device_to_device_memcpy_{{}}_{engine}".format,
+        rf"device_to_device_bidirectional_memcpy_{{}}_{engine}",
+    )
     heading = rf"memcpy {engine.upper()} CPU\(row\) {{}} GPU\(column\) bandwidth \(GB/s\)".format
     stream = r".*\b(?:Read|Write){}\b.*".format
     return (

@@ -29,7 +29,10 @@ _TOOL = Tool(
         Line(r"STREAM Benchmark implementation in .*", forgets=("*",), sets={"memory": "gpu"}),
         Line(r"This system uses (?P<size_width>\d{1,3}) bytes per .*"),
         Line(r"Array size = (?P<size>\d{1,15})(?: \(elements\))?, Offset = .*"),
-        Line(r"(?:Total Aggregate Array size = |Data is distributed across \d{1,9} MPI ranks).*", sets={"ranks": "several"}),
+        Line(
+            r"(?:Total Aggregate Array size = |Data is distributed across \d{1,9} MPI ranks).*",
+            sets={"ranks": "several"},
+        ),
         Line(r"Number of Threads (?:requested|counted) = (?P<threads>\d{1,6})"),
         Line(r"Your clock granularity.*", sets={"timed": "yes"}),  # follows the line with the threads
         Line(r"Function\s+(?:Best )?Rate.*", sets={"headed": "yes"}),
@@ -56,6 +59,13 @@ _TOOL = Tool(
             what="rate of {loop}",
             refused="one thread cannot use the full memory bandwidth",
             how=_HOW,
+            subject="host",
+        ),
+        Case(
+            when={"size": r"[0-9]{1,6}|[1-3][0-9]{6}"},
+            what="rate of {loop}",
+            refused="arrays of {size} elements fit into the caches of a processor",
+            how="build STREAM with arrays of at least four times the size of all last-level caches",
             subject="host",
         ),
         Case(ends=("host",), op="{loop}"),
