@@ -18,7 +18,7 @@ from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
 
 BEGIN = (
-    r"^(?:[ \t]{0,8}\{\s{0,20}\"fio version\"[ ]{0,2}:|\S[^\n]{0,80}: \(g=\d{1,4}\): rw=\w{1,20}, bs="
+    r"^(?:[ \t]{0,8}\{\s{0,20}\"fio version\"[ ]{0,2}:|\w[^\n:]{0,80}: \(g=\d{1,4}\): rw=\w{1,20}, bs="
     r"|Run status group \d{1,4} \(all jobs\):|fio: this platform does not support |note: both iodepth >= 1 and synch)"
 )
 _WHOLE = re.compile(r"^[ \t]*\{\s{0,20}\"fio version\"", re.MULTILINE)  # messages can precede it
@@ -29,7 +29,7 @@ _RATE = re.compile(r"\s*(READ|WRITE): bw=[0-9.]{1,12}[KMGT]?i?B/s \(([0-9.]{1,12
 # fio 2 writes KB for KiB.
 _OLD_RATE = re.compile(r"\s*(READ|WRITE): io=[^,]{1,40}, aggrb=([0-9.]{1,12})([KMGT]?)B/s.*")
 _OLD_UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
-_DISK = re.compile(r"\s+([a-z][a-z0-9]{1,30}): ios=\d+/\d+.*")
+_DISK = re.compile(r"\s*([a-z][a-z0-9]{1,30}): ios=\d+/\d+.*")
 _UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZES = {"k": KIB, "m": MIB, "g": GIB}
 
@@ -122,6 +122,9 @@ def _read_text(part: Part) -> Iterator[Observation]:
             size = _size(f"{job[2]}{(job[3] or '')[:1]}")
             sizes[job[1]] = size if sizes.get(job[1], size) == size else None
         elif begun := _GROUP.fullmatch(line):
+            if begun[1] in seen:  # the same output again
+                yield from _of_groups(part, disks, sizes, seen)
+                seen = {}
             group = begun[1]
         elif (rate := _RATE.fullmatch(line)) and rate[2].count(".") <= 1 and rate[2].strip("."):
             value = float(rate[2]) * _UNITS[rate[3]]
@@ -129,6 +132,15 @@ def _read_text(part: Part) -> Iterator[Observation]:
         elif (old := _OLD_RATE.fullmatch(line)) and old[2].count(".") <= 1 and old[2].strip("."):
             value = float(old[2]) * _OLD_UNITS[old[3]]
             seen.setdefault(group, []).append((old[1].lower(), value, part.cite(number, line)))
+    yield from _of_groups(part, disks, sizes, seen)
+
+
+def _of_groups(
+    part: Part,
+    disks: list[str],
+    sizes: Mapping[str, int | None],
+    seen: Mapping[str, list[tuple[str, float, Evidence]]],
+) -> Iterator[Observation]:
     if len(set(disks)) == 1:
         for group, rates in seen.items():
             for side, value, cite in rates:

@@ -17,7 +17,10 @@ from ..core.matrix import implied_gpus
 from ..core.part import Part
 
 _END = r"(?:cpu|gpu\d{1,3})"
-BEGIN = rf"^[ \t|]{{0,8}}(?:gpu-copy-bw[:/])?{_END}_(?:to|and)_{_END}_(?:read_|write_)?by_(?:sm|dma)(?:_under_numa\d{{1,3}})?[ \t:|]"
+BEGIN = (
+    rf"^[ \t|]{{0,8}}(?:gpu-copy-bw[:/])?{_END}_(?:to|and)_{_END}_(?:read_|write_)?by_(?:sm|dma)"
+    r"(?:_under_numa\d{1,3})?[ \t:|]"
+)
 _TAG = re.compile(rf"({_END})_(to|and)_({_END})_(?:read_|write_)?by_(sm|dma)(?:_under_(numa\d{{1,3}}))?")
 _LINE = re.compile(r"(?:gpu-copy-bw[:/])?(\w{1,80})[ \t:]+([0-9]{1,5}\.[0-9]{1,6})[ \t]*")
 _OPS = {"dma": "copy", "sm": "copy-sm"}

@@ -51,11 +51,11 @@ class _Table:
 # An output begins with the first lines of nccl-tests, the heading of a table, or a line of NCCL's log. With NCCL_DEBUG,
 # log lines appear between rows. Launchers put the rank before each line.
 _LOG = (" NCCL INFO ", " NCCL WARN ")
-_AHEAD = r"^[ \t]*(?:(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)[ \t]*)?"
+_AHEAD = r"^[ \t|]*(?:(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)[ \t]*)?"
 BEGIN = (
-    rf"{_AHEAD}\#[ ]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version"
-    r"|[ ]{0,8}Rank[ ]+\d)"
-    rf"|{_AHEAD}(?:\#[ ]*)?size[ ]+(?:count|time)[ ][^\n]{{0,300}}?\balgbw\b[^\n]{{0,100}}?\bbusbw\b"
+    rf"{_AHEAD}\#[ \t]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version"
+    r"|[ \t|]{0,8}Rank[ \t|]+\d)"
+    rf"|{_AHEAD}(?:\#[ \t|]*)?size[ \t|]+(?:count|time)[ \t|][^\n]{{0,300}}?\balgbw\b[^\n]{{0,100}}?\bbusbw\b"
     # A row without the heading
     rf"|{_AHEAD}[0-9]{{1,15}}{_GAP}[0-9]{{1,15}}{_GAP}{_TYPES}{_GAP}(?:sum|prod|max|min|avg|mulsum|none|all){_GAP}"
     rf"[-0-9.]{{1,14}}{_GAP}[0-9.]{{1,12}}{_GAP}[0-9.]"

@@ -20,17 +20,19 @@ from ..core.columns import Row, rows
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
 
-_DASHES = r"-{40,}[ \t]*\n"
+_DASHES = r"[ \t]{0,8}-{40,}[ \t]*\n(?:[ \t.]*\n){0,2}"
 _TITLE = r"(?:RDMA_(?:Write|Read)|Send)(?:[ _][A-Za-z_ ]{1,60})? Test"
 # If two processes write into one file (loopback), a block can begin anywhere.
 _HEADED = (
     r"(?:ibv_wr\* API|CQ Moderation|Data ex\. method|rdma_cm QPs|Max inline data|PCIe relax order|Dual-port"
     r"|Number of qps)[ \t]{1,8}: "
 )
-_HEADING = r"#bytes[ \t]+#iterations[ \t]"
+_HEADING = r"#bytes[ \t|]+#iterations[ \t|]"
 # Lines of dashes surround each block. The reader includes those before and after it.
-_TABLE = rf"{_HEADING}[^\n]*(?:(?:\n(?:[ \t]*[0-9][^\n]*|Conflicting CPU [^\n]*)?){{1,64}}\n-{{40,}}[ \t]*$)?"
-_FIRST = rf"[ \t]{{0,60}}(?:{_TITLE}[ \t]*$|(?:local|remote) address: LID|{_HEADED}|{_TABLE})"
+_TABLE = (
+    rf"{_HEADING}[^\n]*(?:(?:\n(?:[ \t]*[0-9][^\n]*|Conflicting CPU [^\n]*)?){{1,64}}\n[ \t]{{0,8}}-{{40,}}[ \t]*$)?"
+)
+_FIRST = rf"[ \t|]{{0,60}}(?:{_TITLE}[ \t]*$|(?:local|remote) address: LID|{_HEADED}|{_TABLE})"
 BEGIN = (
     r"^(?:[ ]?WARNING: BW peak won't be measured|de(?:allocating GPU buffer|stroying current CUDA Ctx)"
     r"|[ \t]*\{\s{0,20}\"?test_info\"?[ ]?:|\*{30,}[ \t]*\n\*[ ]Waiting for client|initializing CUDA[ \t]*$|"

@@ -56,7 +56,7 @@ def _read_rocm_bandwidth(part: Part, lines: Sequence[str]) -> Iterator[Record]:
             columns = [int(one) for one in heads[1].split()]
         elif both is not None and columns and (row := _ROCM_ROW.fullmatch(line)):
             yield from _rocm_rates(part, number, line, _cells(row, columns, ends), both)
-        elif line.strip():
+        elif any(map(str.isalnum, line)):
             both = None
 
 
@@ -94,7 +94,7 @@ def _read_transfer_bench(part: Part, lines: Sequence[str]) -> Iterator[Observati
                 if text != "N/A" and float(text) and copier.startswith("gpu") and sender != receiver:
                     flow = Flow(_OPS[heading["engine"]], (sender, receiver), size)
                     yield part.rate(flow, from_gigabytes(float(text)), part.cite(number, line))
-        elif line.strip() and not _BENCH_MORE.fullmatch(line):
+        elif any(map(str.isalnum, line)) and not _BENCH_MORE.fullmatch(line):
             heading = None
 
 

@@ -17,10 +17,11 @@ _LINES = (
     r"STREAM version [$]Revision: |STREAM Benchmark implementation in |This system uses [0-9]{1,3} bytes per "
     r"|Total Aggregate Array size = |Array size = [0-9]{1,15}(?: \(elements\))?, Offset = "
     r"|Number of Threads (?:requested|counted) = [0-9]|Your clock granularity(?:/precision)? appears to be "
-    r"|WARNING -- The above is only a rough guideline|Function[ ]{1,12}(?:Best Rate MB/s|Rate \(MB/s\))[ ]{1,8}Avg time"
+    r"|WARNING -- The above is only a rough guideline"
+    r"|Function[ \t|]{1,12}(?:Best Rate MB/s|Rate \(MB/s\))[ \t|]{1,8}Avg time"
     r"|Printing one line per active thread|Solution Validates: |Failed Validation on array "
 )
-BEGIN = rf"^[ \t]*(?:-{{20,}}[ \t]*\n[ \t]*)?(?:{_LINES})"  # lines of dashes separate the blocks
+BEGIN = rf"^[ \t|]*(?:-{{20,}}[ \t]*\n(?:[ \t.]*\n){{0,2}}[ \t|]*)?(?:{_LINES})"
 _HOW = "build STREAM with OpenMP, and run it on one node with a thread for each core"
 _TOOL = Tool(
     lines=(

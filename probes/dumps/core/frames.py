@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timezone
@@ -54,6 +55,8 @@ def strip_frames(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
     Line numbers stay the same. Yields nothing if there is no frame.
     """
+    if (level := textwrap.dedent(text)) != text:
+        yield level, ()
     lines = text.split("\n")
     unrolled = _journal_lines(lines)
     bare = [_without_prefix(line) if line is before else line for line, before in zip(unrolled, lines, strict=True)]

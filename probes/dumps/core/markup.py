@@ -14,9 +14,10 @@ _BOLD = re.compile(r"(?<![*\w])\*\*(?=[^\s*])([^*\n]{0,300}?[^\s*])\*\*(?![*\w])
 _CODE = re.compile(r"^([ \t]*)`([^`\n]{1,300})`[ \t]*$", re.MULTILINE)
 # "  # crossing racks", "   <--- here". Not a prompt, not a "#" that belongs to a word, not JSON.
 _COMMENT = re.compile(
-    r"(?<=[^\s$#>])[ \t]+(?:#[ \t]{1,3}(?=[A-Za-z])|<(?:-{2,12}|={2,12})(?![>\w=-])|←)[^\n\"$]{0,200}$", re.MULTILINE
+    r"(?<=[^\s$#>*|-])[ \t]+(?:#[ \t]{1,3}(?=[A-Za-z])|<(?:-{2,12}|={2,12})(?![>\w=-])|←)[^\n\"$]{0,200}$", re.MULTILINE
 )
-_PROMPT = re.compile(r"[ \t]*\S{1,60}:[~/]\S{0,80} #")  # "node1:/tmp # lspci"
+# "node1:/tmp # lspci"; "0: # nThread", where a launcher puts the rank before a line; a time before a line
+_PROMPT = re.compile(r"[ \t]*\S{1,120}[ \t]+#")
 # A list item; a line number as grep -n, cat -n and editors write it
 _ITEM = re.compile(r"[ \t]{0,8}[-*•+][ \t]")
 _NUMBER = re.compile(r"[ \t]{0,7}([0-9]{1,8})(?:[:|]|\t|[ ]{1,2}|$)")
@@ -26,7 +27,7 @@ _EDGE = re.compile(r"[ \t]*\|(.*)\|[ \t]*")
 
 def without_markup(text: str) -> tuple[str, Mapping[int, str]]:
     """The text without markup, and the changed lines as they were, by line number from 1."""
-    plain = text
+    plain = _without_numbers(_without_items(text))
     if "|" in text and "--" in text and _RULE.search(text):
         plain = "\n".join(_tables(plain.split("\n")))
     if "**" in text:
@@ -35,7 +36,6 @@ def without_markup(text: str) -> tuple[str, Mapping[int, str]]:
         plain = _CODE.sub(r"\1\2", plain)
     if " #" in text or "\t#" in text or "<-" in text or "<=" in text or "←" in text:
         plain = _COMMENT.sub(lambda found: found[0] if _is_prompt(found) else "", plain)
-    plain = _without_numbers(_without_items(plain))
     if plain == text:
         return text, {}
     pairs = zip(text.split("\n"), plain.split("\n"), strict=True)
@@ -43,7 +43,7 @@ def without_markup(text: str) -> tuple[str, Mapping[int, str]]:
 
 
 def _is_prompt(found: re.Match[str]) -> bool:
-    """Whether the "#" ends a prompt."""
+    """Whether the "#" ends a prompt or begins a line."""
     begin = found.string.rfind("\n", 0, found.start()) + 1
     return bool(_PROMPT.match(found.string, begin, found.end()))
 
