@@ -77,7 +77,7 @@ def read(part: Part) -> Iterator[Record]:
     """The average rate, or the typical latency, of each message size."""
     yield from _documents(part)
     test, places, picked, headed = _Test(), dict[str, str](), None, False
-    for found in rows(part, _heading, _guess):
+    for found in rows(part, _heading, _guess, extra=True):
         if isinstance(found, Row):
             if not found.cells or not headed:
                 test.gpu, picked = places.get(picked or "", f"gpu{picked}") if picked else None, None

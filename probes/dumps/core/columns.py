@@ -27,11 +27,13 @@ def rows(
     heading: Callable[[str], _Columns | None],
     guess: Callable[[tuple[str, ...]], _Columns | None],
     plain: Callable[[str], str] = str.strip,
+    extra: bool = False,
 ) -> Iterator[Row[_Columns] | tuple[int, str]]:
     """The headings and rows of a part, and all other lines with their numbers.
 
     `heading` gives the columns that a line names; it also gets two lines joined. `guess` gives the columns of a row
     without a heading by the shapes of its cells. A row has as many cells as there are columns, in one line or two.
+    `extra`: it can have more, because the names of the last columns are missing.
     """
     columns: _Columns | None = None
     lines = [plain(cells_of(line)) for _, line in part.lines()]
@@ -51,12 +53,16 @@ def rows(
         if columns is not None and 0 < len(cells) < len(columns) == len(joined) and _are_numbers(cells[:2]):
             skip = number + 1
             yield Row(columns, joined, number, line)
-        elif columns is not None and len(cells) == len(columns) and _are_numbers(cells[:2]):
+        elif columns is not None and _fits(cells, len(columns), extra):
             yield Row(columns, cells, number, line)
         elif columns is None and (guessed := guess(cells)):
             yield Row(guessed, cells, number, line)
         else:
             yield number, line
+
+
+def _fits(cells: Sequence[str], columns: int, extra: bool) -> bool:
+    return (len(cells) == columns or (extra and len(cells) > columns)) and _are_numbers(cells[:2])
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
