@@ -59,14 +59,14 @@ def read(part: Part) -> Iterator[Record]:
     yield from (*records, *implied_gpus(records))
 
 
-def _marked(one: Record, staged: set[tuple[str, str]]) -> Record:
+def _marked(one: Record, staged: set[tuple[str, ...]]) -> Record:
     """The record; the driver copies through host memory between GPUs without peer access."""
     if isinstance(one, Observation) and isinstance(one.about, Flow) and one.about.ends in staged:
         return replace(one, about=replace(one.about, via="host"))
     return one
 
 
-def _without_access(lines: list[str]) -> Iterator[tuple[str, str]]:
+def _without_access(lines: list[str]) -> Iterator[tuple[str, ...]]:
     """Pairs without peer access according to the tool."""
     for number, line in enumerate(lines):
         if pair := _REFUSED.fullmatch(line):

@@ -32,7 +32,6 @@ class RateRow:
     pairs: list[tuple[str, str]] = field(default_factory=list)  # sender and receiver
     alone: list[str] = field(default_factory=list)  # ends without a second one
     joined: bool = False  # the pairs are joined by "+", "and", "&"
-    both: bool = False  # an arrow in both directions
     rates: list[tuple[float, str]] = field(default_factory=list)  # bytes per second, and the mark of the number
     bare: list[float] = field(default_factory=list)  # numbers without a unit
     doubtful: str = ""  # a unit that can be bits or bytes
@@ -72,7 +71,6 @@ def row_of(words: Sequence[Word], header: Header) -> RateRow:
             arrow = ""
         elif word.kind == "arrow":
             arrow = word.text
-            row.both |= not row.rates and word.text in ("<->", "<-->", "<=>", "↔")
         elif word.kind == "number":
             after = words[place + 2] if following and following.kind == "unit" and place + 2 < len(words) else None
             behind = after.kind if after and after.kind in _REFERENCES and first == "number" else mark

@@ -130,7 +130,9 @@ def _pattern() -> re.Pattern[str]:
 
 def words(line: str) -> tuple[Word, ...] | None:
     """The words of a line. None: it contains others."""
-    return tuple(found) if (found := list(_words(line.strip()))) and found[-1] is not None else None  # type: ignore[return-value]
+    found = list(_words(line.strip()))
+    known = tuple(word for word in found if word)
+    return known if known and len(known) == len(found) else None
 
 
 def _words(line: str) -> Iterator[Word | None]:

@@ -130,11 +130,12 @@ def _complete(row: RateRow) -> bool:
 def _flows(part: Part, row: RateRow, cite: Evidence) -> Iterator[Record]:
     """The flows of a row with their rates in one direction."""
     if row.collective:
-        ends = [end for end in row.alone if end.startswith("gpu")]
+        ranks = tuple(end for end in row.alone if end.startswith("gpu")) or ("rank0",)
         for value, _ in row.rates[:1]:
-            yield part.rate(Flow(row.collective, tuple(ends) or ("rank0",), row.size), value, cite, "bus_bandwidth")
+            yield part.rate(Flow(row.collective, ranks, row.size), value, cite, "bus_bandwidth")
         return
-    flows = [_ends(pair, row) for pair in (row.pairs or [(end,) for end in row.alone])]
+    named: list[tuple[str, ...]] = [*row.pairs] or [(end,) for end in row.alone]
+    flows = [_ends(pair, row) for pair in named]
     every = [ends for _, ends in flows]
     at_once = len(flows) > 1 and bool(row.joined or row.marks & {"together", "sum", "also", "beside", "each"})
     for place, (op, ends) in enumerate(flows):

@@ -36,11 +36,6 @@ BEGIN = (
 )
 _NO_PEERS = re.compile(r"\s*peer2peer not supported :((?:\s+gpu#\d{1,3})+)\s*")
 _PEER = re.compile(r"for gpu#(\d{1,3}) (\S.*)")
-_STAGED = {
-    "refused": "copies of unpinned memory go through a buffer of the driver",
-    "how": "hipBusBandwidth without --unpinned",
-    "subject": "host-gpu",
-}
 _BUS = Tool(
     lines=(Line(r"for gpu#(?P<gpu>\d{1,3}) (?P<name>\S.*)"),),
     rows=(
@@ -49,7 +44,12 @@ _BUS = Tool(
         r"\s+\+?(?P<size>\d{1,9})(?P<size_unit>By|kB)\s+GB/sec\s+(?P<rate>\d{1,6}\.\d{1,6})(?:\s+\S{1,20}){4}",
     ),
     cases=(
-        Case(when={"memory": "unpinned"}, **_STAGED),
+        Case(
+            when={"memory": "unpinned"},
+            refused="copies of unpinned memory go through a buffer of the driver",
+            how="hipBusBandwidth without --unpinned",
+            subject="host-gpu",
+        ),
         Case(("{a}", "{b}"), {"peers": "uni"}),
         Case(("{a}", "{b}"), {"peers": "bi"}, both="sum"),
         Case(("host", "gpu"), {"way": "Bidir"}, both="sum"),
