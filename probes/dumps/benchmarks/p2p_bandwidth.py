@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ....models.facts.records import Flow, Observation, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ..core.matrix import implied_gpus
 from ..core.part import Part
@@ -20,7 +21,8 @@ from ..core.tables import Case, Line, Tool, read_tool
 BEGIN = (
     r"^[ \t]*(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test\]|P2P Connectivity Matrix"
     r"|(?:Unid|Bid)irectional P2P=(?:Ena|Disa)bled Bandwidth |P2P=(?:Ena|Disa)bled Latency "
-    r"|Device: \d{1,4}, .{1,100}, pciBusID: |Device=\d{1,4} CAN(?:NOT)? Access Peer Device)"
+    r"|Device: \d{1,4}, .{1,100}, pciBusID: |Device=\d{1,4} CAN(?:NOT)? Access Peer Device"
+    r"|[|]?[ \t]*D\\D(?:[ \t|]+[0-9]{1,3}){2,64}[ \t|]*$)"
 )
 _OUT, _BACK = ("gpu{row}", "gpu{column}"), ("gpu{column}", "gpu{row}")
 _TOOL = Tool(
@@ -46,6 +48,7 @@ _TOOL = Tool(
     units={"": from_gigabytes(1)},
     meanings={"peers": {"Disa": "host", "Ena": ""}},
 )
+_COLUMNS = re.compile(r"[ \t|]*D\\D[ \t|]+[0-9]")
 _CONNECTED = re.compile(r"\s*P2P Connectivity Matrix\s*")
 _REFUSED = re.compile(r"\s*Device=(\d{1,4}) CANNOT Access Peer Device=(\d{1,4})\s*")
 _ROW = re.compile(r"\s*(\d{1,3})((?:\s+[01])+)\s*")
@@ -57,6 +60,23 @@ def read(part: Part) -> Iterator[Record]:
     staged = {pair[::turn] for pair in _without_access(part.text.split("\n"))}
     records = [_marked(one, staged) for one in read_tool(part, _TOOL)]
     yield from (*records, *implied_gpus(records))
+    yield from _untitled(part)
+
+
+def _untitled(part: Part) -> Iterator[NotChecked]:
+    """A matrix without its title can be of rates or of latencies, in one direction or in both."""
+    above = ""
+    for number, line in part.lines():
+        if _COLUMNS.match(line) and "atrix" not in above:
+            yield NotChecked(
+                what="rate of copy",
+                subject="node",
+                reason=Reason.UNREADABLE,
+                path=part.where(number),
+                detail="the line above the matrix is missing: it names the unit, the direction and peer access",
+                how="keep the whole output of the tool",
+            )
+        above = line if any(map(str.isalnum, line)) else above
 
 
 def _marked(one: Record, staged: set[tuple[str, ...]]) -> Record:
