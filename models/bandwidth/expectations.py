@@ -21,6 +21,8 @@ from .peer_flows import COHORT_MEMORY, by_cohort
 from .predict import Prediction, predict
 
 _BASELINE = 0.03
+_REPORTED = 0.1  # between two rates that a person reports, before and after a change
+BEFORE = "rate_before"  # quantity of the first of these
 
 
 def levels(snapshot: Snapshot) -> tuple[Level, ...]:
@@ -60,6 +62,17 @@ def expect(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
             apart = COHORT_MEMORY if len(flow.ends) == 1 else _BASELINE
             low, high = (1 - apart) * then.value, (1 + apart) * then.value
             yield Expectation(basis="baseline", low=low, typical=then.value, high=high, source=source)
+    yield from _by_report(snapshot, flow)
+
+
+def _by_report(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
+    """The highest rate that the same report gives for the time before a change."""
+    before = [one for one in snapshot.observed.get(flow, ()) if one.quantity == BEFORE]
+    if before:
+        then = max(before, key=lambda one: one.value)
+        low, high = (1 - _REPORTED) * then.value, (1 + _REPORTED) * then.value
+        source = f"the rate before the change ({then.evidence.source})"
+        yield Expectation(basis="baseline", low=low, typical=then.value, high=high, source=source)
 
 
 def _by_machine(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:

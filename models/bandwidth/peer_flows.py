@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import sqrt
 
+from ..facts.gpu import GpuPair
 from ..facts.records import Flow
 from ..graph.flow_paths import hops_of
 from ..graph.routes import rated
@@ -172,4 +173,14 @@ def cohort_key(snapshot: Snapshot, flow: Flow) -> Hashable:
     """Key of the cohort of a flow. Its flows should be equally fast: same operation and size, similar ends and hops."""
     devices = [snapshot.topology.find(end) for end in flow.ends]
     kinds = tuple(device.kind if device else end for device, end in zip(devices, flow.ends, strict=True))
-    return _manner(flow), kinds, tuple(rated(hop) for hop in hops_of(snapshot.topology, flow))
+    hops = hops_of(snapshot.topology, flow)
+    return _manner(flow), kinds, tuple(rated(hop) for hop in hops) if hops else _path_type(snapshot, flow)
+
+
+def _path_type(snapshot: Snapshot, flow: Flow) -> str | None:
+    """The path type of a flow between two GPUs as a driver or a report names it, if the links are unknown."""
+    if len(flow.ends) != 2:
+        return None
+    pairs = snapshot.of(GpuPair)
+    pair = pairs.get("-".join(flow.ends)) or pairs.get("-".join(flow.ends[::-1]))
+    return pair.path if pair else None

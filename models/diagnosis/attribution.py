@@ -22,6 +22,7 @@ from .cohort_shift import cohort_shifts
 from .localization import Candidate, candidates_of, localize
 from .passive_rates import lagging_links
 from .qualitative_causes import may_slow
+from .unsteady_rates import unsteady
 
 # A copy reaches the same share of a limited link's rate, up to this variation between copies.
 _SLACK = 0.95
@@ -40,6 +41,7 @@ def attribute(snapshot: Snapshot, levels: Sequence[Level], states: Iterable[Find
     Implausible measurements become findings of their own and explain nothing.
     """
     found = [*states, *invalid(snapshot), *contention_findings(snapshot, levels), *lagging_links(snapshot)]
+    found += unsteady(snapshot)
     best = best_observations(snapshot)
     shifts = cohort_shifts(snapshot)
     remaining: dict[Flow, Slow] = {}

@@ -302,8 +302,8 @@ class NcclFailure(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePair(Fact):
-    """Bandwidth of a collective between two nodes: "node1-node2"."""
+    """Bandwidth between two nodes, "node1-node2", or of one node in a test of several, "node1" or "node1/mlx5_3"."""
 
     a: str | None = None
-    b: str | None = None
-    rate: float | None = None  # bus bandwidth
+    b: str | None = None  # None: the rate of node a alone
+    rate: float | None = None  # of a collective: bus bandwidth

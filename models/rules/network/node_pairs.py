@@ -1,4 +1,7 @@
-"""Tests between pairs of nodes. A node is slow if all its pairs are slow and its partners are fast with others."""
+"""Tests between pairs of nodes, and the same test on several nodes.
+
+A node is slow if all its pairs are slow and its partners are fast with others, or if it alone is slow of several.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from ..core.rule import Rule
 from ..core.wording import cited
 
 _SLOW = 0.8  # of the partner's best rate with others: equal nodes of one fabric differ by a few percent
+_FEWEST_OTHERS, _MOST = 3, 0.75  # other nodes in a test, and the share of them with equal rates
 _FEWEST = 2  # pairs of a node; with one pair, the partner or the path between the two may be slow
 
 
@@ -23,9 +27,9 @@ _FEWEST = 2  # pairs of a node; with one pair, the partner or the path between t
 def slow_nodes(snapshot: Snapshot) -> Mapping[str, list[NodePair]]:
     """The nodes that are slow with all of at least two partners, and their pairs. Each partner is fast with another."""
     pairs: dict[str, list[NodePair]] = defaultdict(list)
-    for pair in snapshot.of(NodePair).values():
+    for pair in _pairs(snapshot):
         for end in (pair.a, pair.b):
-            if end and pair.rate is not None:
+            if end:
                 pairs[end].append(pair)
     return {
         node: own
@@ -34,9 +38,13 @@ def slow_nodes(snapshot: Snapshot) -> Mapping[str, list[NodePair]]:
     }
 
 
+def _pairs(snapshot: Snapshot) -> list[NodePair]:
+    return [pair for pair in snapshot.of(NodePair).values() if pair.b is not None and pair.rate is not None]
+
+
 @once_per_snapshot
 def _best_rate(snapshot: Snapshot) -> float:
-    return max(other.rate or 0 for other in snapshot.of(NodePair).values())
+    return max(other.rate or 0 for other in _pairs(snapshot))
 
 
 def _partner(pair: NodePair, node: str) -> str:
@@ -51,6 +59,9 @@ def _slow_for(node: str, pair: NodePair, pairs: Mapping[str, list[NodePair]]) ->
 
 def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecked]:
     """A finding for each slow node, on its first pair. A NotChecked for a slow pair if the slow node is not known."""
+    if pair.b is None:
+        yield from _alone(snapshot, pair)
+        return
     slow = slow_nodes(snapshot)
     for node, own in slow.items():
         if own[0].key == pair.key:
@@ -69,11 +80,33 @@ def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecke
         )
 
 
+def _alone(snapshot: Snapshot, own: NodePair) -> Iterator[Finding]:
+    """A finding if a node or its adapter is slow in a test of which most nodes have equal results."""
+    others = [one.rate or 0 for one in snapshot.of(NodePair).values() if one.b is None and one.key != own.key]
+    usual = statistics.median(others) if len(others) >= _FEWEST_OTHERS else 0
+    equal = sum(_SLOW * usual <= rate <= usual / _SLOW for rate in others)
+    if (own.rate or 0) < _SLOW * usual and equal >= _MOST * len(others):
+        yield Finding(
+            code="node-slow",
+            severity="warning",
+            confidence="likely",
+            subject=own.a or own.key,
+            message=f"{own.key} reaches {as_gigabytes(own.rate or 0)}; the other {len(others)} in this test reach "
+            f"{as_gigabytes(usual)}",
+            expected=usual,
+            observed=own.rate,
+            unit="bytes_per_second",
+            basis="kin",
+            expected_source=f"median of {len(others)} others in the same report",
+            evidence=cited(own, "rate"),
+        )
+
+
 def _finding(snapshot: Snapshot, node: str, own: list[NodePair]) -> Finding:
     partners = {_partner(pair, node) for pair in own}
     others = [
         other.rate
-        for other in snapshot.of(NodePair).values()
+        for other in _pairs(snapshot)
         if other.rate is not None and node not in (other.a, other.b) and {other.a, other.b} & partners
     ]
     usual, best = statistics.median(others), max(pair.rate or 0 for pair in own)

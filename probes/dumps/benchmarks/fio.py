@@ -11,13 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import GIB, KIB, MIB
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
 
 BEGIN = (
-    r"^(?:[ \t]{0,8}\{\s{0,20}\"fio version\"[ ]{0,2}:|\S[^\n]{0,80}: \(g=\d{1,4}\): rw=\w{1,20}, bs="
+    r"^(?:[ \t]{0,8}\{\s{0,20}\"fio version\"[ ]{0,2}:|\w[^\n:]{0,80}: \(g=\d{1,4}\): rw=\w{1,20}, bs="
     r"|Run status group \d{1,4} \(all jobs\):|fio: this platform does not support |note: both iodepth >= 1 and synch)"
 )
 _WHOLE = re.compile(r"^[ \t]*\{\s{0,20}\"fio version\"", re.MULTILINE)  # messages can precede it
@@ -28,7 +29,7 @@ _RATE = re.compile(r"\s*(READ|WRITE): bw=[0-9.]{1,12}[KMGT]?i?B/s \(([0-9.]{1,12
 # fio 2 writes KB for KiB.
 _OLD_RATE = re.compile(r"\s*(READ|WRITE): io=[^,]{1,40}, aggrb=([0-9.]{1,12})([KMGT]?)B/s.*")
 _OLD_UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
-_DISK = re.compile(r"\s+([a-z][a-z0-9]{1,30}): ios=\d+/\d+.*")
+_DISK = re.compile(r"\s*([a-z][a-z0-9]{1,30}): ios=\d+/\d+.*")
 _UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZES = {"k": KIB, "m": MIB, "g": GIB}
 
@@ -46,7 +47,7 @@ def _read_json(part: Part) -> Iterator[Record]:
             yield from _run(one.value, part, part.where(one.line))
 
 
-def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation]:
+def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation | NotChecked]:
     """The rate of a device for each group of jobs, block size and direction."""
     common = object_of(run.get("global options"))
     used = [object_of(one) for one in list_of(run.get("disk_util"))]
@@ -58,14 +59,35 @@ def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation
         options = {**common, **object_of(job.get("job options"))}
         device = _device(options.get("filename"), disks)
         group = job.get("groupid")
-        if device and isinstance(group, int):
+        if device and isinstance(group, int) and _uses_device(options):
             for side in ("read", "write"):
                 sums[group, device, _size(options.get("bs"))][side] += _rate(object_of(job.get(side)))
+    if any(
+        not _uses_device({**common, **object_of(job.get("job options"))})
+        for job in map(object_of, list_of(run.get("jobs")))
+    ):
+        yield _cached(where)
     for (group, device, size), rates in sums.items():
         for side, rate in rates.items():
             if rate:
                 text = f"group {group}, {device}, {side}: {rate:.0f} bytes/s"
                 yield part.rate(_flow(device, side, size, all(rates.values())), rate, Evidence(where, text))
+
+
+def _cached(where: str) -> NotChecked:
+    return NotChecked(
+        what="rate of a disk",
+        subject="node",
+        reason=Reason.NOT_MEASURED,
+        path=where,
+        detail="jobs with direct=0 or ioengine=null or mmap do not show the rate of a device",
+        how="run fio with direct=1 and ioengine=libaio or io_uring",
+    )
+
+
+def _uses_device(options: Mapping[str, Any]) -> bool:
+    """Whether the bytes come from the device, not from the page cache or from nowhere."""
+    return str(options.get("direct", "1")) != "0" and options.get("ioengine") not in ("null", "mmap")
 
 
 def _rate(side: Mapping[str, Any]) -> float:
@@ -100,6 +122,9 @@ def _read_text(part: Part) -> Iterator[Observation]:
             size = _size(f"{job[2]}{(job[3] or '')[:1]}")
             sizes[job[1]] = size if sizes.get(job[1], size) == size else None
         elif begun := _GROUP.fullmatch(line):
+            if begun[1] in seen:  # the same output again
+                yield from _of_groups(part, disks, sizes, seen)
+                seen = {}
             group = begun[1]
         elif (rate := _RATE.fullmatch(line)) and rate[2].count(".") <= 1 and rate[2].strip("."):
             value = float(rate[2]) * _UNITS[rate[3]]
@@ -107,6 +132,15 @@ def _read_text(part: Part) -> Iterator[Observation]:
         elif (old := _OLD_RATE.fullmatch(line)) and old[2].count(".") <= 1 and old[2].strip("."):
             value = float(old[2]) * _OLD_UNITS[old[3]]
             seen.setdefault(group, []).append((old[1].lower(), value, part.cite(number, line)))
+    yield from _of_groups(part, disks, sizes, seen)
+
+
+def _of_groups(
+    part: Part,
+    disks: list[str],
+    sizes: Mapping[str, int | None],
+    seen: Mapping[str, list[tuple[str, float, Evidence]]],
+) -> Iterator[Observation]:
     if len(set(disks)) == 1:
         for group, rates in seen.items():
             for side, value, cite in rates:

@@ -12,11 +12,15 @@ from collections.abc import Iterator
 
 from ....models.facts.records import Flow, Observation, Record
 from ....models.facts.units import from_gigabytes
+from ..core.markup import cells_of
 from ..core.matrix import implied_gpus
 from ..core.part import Part
 
 _END = r"(?:cpu|gpu\d{1,3})"
-BEGIN = rf"^(?:gpu-copy-bw[:/])?{_END}_(?:to|and)_{_END}_(?:read_|write_)?by_(?:sm|dma)(?:_under_numa\d{{1,3}})?[ \t:]"
+BEGIN = (
+    rf"^[ \t|]{{0,8}}(?:gpu-copy-bw[:/])?{_END}_(?:to|and)_{_END}_(?:read_|write_)?by_(?:sm|dma)"
+    r"(?:_under_numa\d{1,3})?[ \t:|]"
+)
 _TAG = re.compile(rf"({_END})_(to|and)_({_END})_(?:read_|write_)?by_(sm|dma)(?:_under_(numa\d{{1,3}}))?")
 _LINE = re.compile(r"(?:gpu-copy-bw[:/])?(\w{1,80})[ \t:]+([0-9]{1,5}\.[0-9]{1,6})[ \t]*")
 _OPS = {"dma": "copy", "sm": "copy-sm"}
@@ -43,7 +47,7 @@ def flow(tag: str) -> Flow | None:
 
 def _rates(part: Part) -> Iterator[Observation]:
     for number, line in part.lines():
-        row = _LINE.fullmatch(line)
+        row = _LINE.fullmatch(cells_of(line).strip())
         copied = flow(row[1]) if row and float(row[2]) else None
         if row and copied:
             yield part.rate(copied, from_gigabytes(float(row[2]) / (1 + len(copied.beside))), part.cite(number, line))

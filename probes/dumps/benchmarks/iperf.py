@@ -14,22 +14,27 @@ from typing import Any
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_bits
-from ..core.json_values import object_of
+from ..core.json_values import list_of, object_of
+from ..core.markup import cells_of
 from ..core.part import Part
 
 _JSON = r'\{\s{0,20}"start":\s{0,20}\{\s{0,20}"connected":'
 BEGIN = (
     rf"^[ \t]*(?:{_JSON}|Connecting to host [\w.:%-]{{1,80}}, port [0-9]|"
     r"(?:-{20,}[ \t]*\n)?Server listening on [0-9]|Accepted connection from |"
-    r"\[ ID\] Interval[ \t]+Transfer[ \t]+Bitrate)"
+    r"[|]?[ \t]*\[ ID\][ \t|]+Interval[ \t|]+Transfer[ \t|]+Bitrate)"
 )
 _DOCUMENT = re.compile(rf"^[ \t]*{_JSON}", re.MULTILINE)
 _BEGUN = re.compile(r"\s*(?:(?P<client>Connecting to host)|(?P<server>Accepted connection from))\b")
 _ROW = re.compile(
-    r"\s*\[ {0,4}(?P<stream>[0-9]{1,4}|SUM)\]\s+[0-9.]{1,12}-[0-9.]{1,12}\s+sec\s+[0-9.]{1,12} [KMGT]?Bytes\s+"
-    r"(?P<rate>[0-9]{1,9}(?:\.[0-9]{1,6})?) (?P<unit>[KMGT]?)bits/sec\b.*?(?P<whose>sender|receiver)\s*"
+    r"\s*\[ {0,4}(?P<stream>[0-9]{1,4}|SUM)\]\s+[0-9.]{1,12}-[0-9.]{1,12}\s+sec\s+[0-9.]{1,12}\s+[KMGT]?Bytes\s+"
+    r"(?P<rate>[0-9]{1,9}(?:\.[0-9]{1,6})?)\s+(?P<unit>[KMGT]?)bits/sec\b.*?(?P<whose>sender|receiver)\s*"
 )
 _BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_LOCAL = re.compile(r"(?<![\w.])(?:127\.[0-9.]{5,11}|::1|localhost)\b")
+_LOOPBACK = "both ends are this machine, so no bytes went over the network"
+_LIMITED = "the options of the run limit its rate"
+_UDP_DEFAULT, _NEAR = from_bits(1 << 20), 0.02  # without -b, iperf3 sends 1 Mbit/s over UDP
 _HOST, _NETWORK = "host", "network"
 
 
@@ -39,6 +44,7 @@ class _Test:
 
     where: Evidence | None = None
     sends: bool = True
+    local: bool = False  # the other end is this machine
     op: str = "tcp"
     # by role of the line, and whether it sums all streams
     sums: dict[tuple[str, bool], tuple[float, Evidence]] = field(default_factory=dict)
@@ -52,12 +58,12 @@ def read(part: Part) -> Iterator[Record]:
     for number, line in part.lines():
         if begun := _BEGUN.match(line):
             yield from _test_records(part, test)
-            test = _Test(part.cite(number, line), sends=bool(begun["client"]))
+            test = _Test(part.cite(number, line), bool(begun["client"]), bool(_LOCAL.search(line)))
         elif line.lstrip().startswith("Reverse mode"):
             test.sends = not test.sends
         elif re.search(r"\bLost/Total Datagrams\b", line):
             test.op = "udp"
-        elif row := _ROW.fullmatch(line):
+        elif row := _ROW.fullmatch(cells_of(line)):
             rate = from_bits(float(row["rate"]) * _BITS[row["unit"]])
             test.sums[row["whose"], row["stream"] == "SUM"] = rate, part.cite(number, line)
     yield from _test_records(part, test)
@@ -67,7 +73,11 @@ def _test_records(part: Part, test: _Test) -> Iterator[Record]:
     for role in (("receiver", True), ("sender", True), ("receiver", False), ("sender", False)):
         if role in test.sums:
             rate, where = test.sums[role]
-            yield from _rate(part, test.op, test.sends, rate, where)
+            limited = test.op == "udp" and abs(rate / _UDP_DEFAULT - 1) < _NEAR
+            if test.local or limited:
+                yield _invalid(where.source, _LOOPBACK if test.local else _LIMITED)
+            else:
+                yield from _rate(part, test.op, test.sends, rate, where)
             return
     if test.where:
         yield _no_rate(test.where.source, "an iperf3 test without the sums at its end")
@@ -92,8 +102,25 @@ def _read_json(part: Part, place: str, start: int) -> Iterator[Record]:
         yield _no_rate(place, str(members.get("error") or "no rate in it")[:200])
         return
     op = "udp" if begun.get("protocol") == "UDP" else "tcp"
+    peers = [object_of(one).get("remote_host") for one in list_of(object_of(members.get("start")).get("connected"))]
+    limited = isinstance(begun.get("target_bitrate"), int) and begun["target_bitrate"] > 0
+    if limited or any(isinstance(one, str) and _LOCAL.search(one) for one in peers):
+        yield _invalid(place, _LIMITED if limited else _LOOPBACK)
+        return
     where = Evidence(place, f"bits_per_second {rate:g}")
     yield from _rate(part, op, not begun.get("reverse"), from_bits(rate), where)
+
+
+def _invalid(where: str, why: str) -> NotChecked:
+    """A run that cannot show the rate of the network."""
+    return NotChecked(
+        what="rate of the network",
+        subject="host-network",
+        reason=Reason.NOT_MEASURED,
+        path=where,
+        detail=why,
+        how="iperf3 -c HOST -P 8 between two machines, without -b; for UDP with -b 0",
+    )
 
 
 def _no_rate(where: str, why: str) -> NotChecked:

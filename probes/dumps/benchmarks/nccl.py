@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ....models.facts.gpu import Gpu
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_gigabytes
+from ..core.columns import Row, rows
 from ..core.part import Part
 from . import nccl_log
 
@@ -24,7 +25,16 @@ _RANK = re.compile(
 NAME = re.compile(r"\b(all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|gather|scatter)_perf\b")
 # From 1000 on, numbers have one decimal place, then none (getFloatStr). A truncated row has fewer cells than columns.
 _RATE = re.compile(r"[0-9]{1,3}\.[0-9]{2,4}|[0-9]{4,6}(?:\.[0-9]{1,4})?")
+_UNHEADED = re.compile(
+    r"^[^\n]{0,40}[0-9][ \t|]+[0-9]{1,15}[ \t|]+[a-z0-9_]{4,14}[ \t|]+(?:sum|prod|max|min|avg|mulsum|none)\b", re.M
+)
 _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}$")  # the last column with -S 1
+_TYPES = r"(?:float|double|half|bfloat16|u?int(?:8|32|64)|fp?8_?e[0-9]\w{2,6})"
+_GAP = r"[ \t|]{1,20}"
+_AFTER = frozenset({"busbw", "#wrong", "wrong", "error", "time", "cputime", "algbw"})  # columns after busbw
+_TYPE = re.compile(_TYPES)
+_TIME = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?")
+_ROUNDED = 0.02  # largest relative error of a product of two rounded numbers in a row of a long message
 _MOST_RANKS = 4096  # largest number of ranks that two rounded bandwidths can determine
 
 
@@ -41,11 +51,14 @@ class _Table:
 # An output begins with the first lines of nccl-tests, the heading of a table, or a line of NCCL's log. With NCCL_DEBUG,
 # log lines appear between rows. Launchers put the rank before each line.
 _LOG = (" NCCL INFO ", " NCCL WARN ")
-_AHEAD = r"^[ \t]*(?:(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)[ \t]*)?"
+_AHEAD = r"^[ \t|]*(?:(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)[ \t]*)?"
 BEGIN = (
-    rf"{_AHEAD}\#[ ]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version"
-    r"|[ ]{0,8}Rank[ ]+\d)"
-    rf"|{_AHEAD}(?:\#[ ]*)?size[ ]+(?:count|time)[ ][^\n]{{0,300}}?\balgbw\b[^\n]{{0,100}}?\bbusbw\b"
+    rf"{_AHEAD}\#[ \t]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting|rccl-tests version"
+    r"|[ \t|]{0,8}Rank[ \t|]+\d)"
+    rf"|{_AHEAD}(?:\#[ \t|]*)?size[ \t|]+(?:count|time)[ \t|][^\n]{{0,300}}?\balgbw\b[^\n]{{0,100}}?\bbusbw\b"
+    # A row without the heading
+    rf"|{_AHEAD}[0-9]{{1,15}}{_GAP}[0-9]{{1,15}}{_GAP}{_TYPES}{_GAP}(?:sum|prod|max|min|avg|mulsum|none|all){_GAP}"
+    rf"[-0-9.]{{1,14}}{_GAP}[0-9.]{{1,12}}{_GAP}[0-9.]"
     rf"|{nccl_log.BEGIN}"
 )
 ANY_LINE = nccl_log.ANY_LINE
@@ -56,7 +69,9 @@ def read(part: Part) -> Iterator[Record]:
     """A GPU for each rank on the first host, the bus bandwidth of each size (out of place), and the facts in
     the log.
     """
-    if "busbw" in part.text or " Rank " in part.text:  # a log without a table can have millions of lines
+    if (
+        "busbw" in part.text or " Rank " in part.text or _UNHEADED.search(part.text)
+    ):  # a log without a table can have millions of lines
         yield from _read_tables(part)
     yield from nccl_log.read(part)
 
@@ -64,10 +79,19 @@ def read(part: Part) -> Iterator[Record]:
 def _read_tables(part: Part) -> Iterator[Record]:
     tables: list[_Table] = []
     op, ranks, host = None, set[str](), None
-    for number, line in part.lines():
-        if any(mark in line for mark in _LOG):
+    texts = part.text.split("\n")
+    for found in rows(part, _heading, _guess, _plain):
+        if isinstance(found, Row):
+            cite = part.cite(found.number, _PREFIX.sub("", texts[found.number].strip()))
+            if not found.cells or not tables:
+                tables.append(_Table(found.columns, op, len(ranks)))
+                op, ranks = None, set()
+            if row := _row(found.columns, found.cells):
+                tables[-1].rows.append((*row, cite))
             continue
-        plain = _plain(line)
+        number, plain = found
+        if any(mark in plain for mark in _LOG):
+            continue
         if rank := _RANK.match(plain):
             ranks.add(rank["rank"])
             host = host or rank["host"]
@@ -75,11 +99,6 @@ def _read_tables(part: Part) -> Iterator[Record]:
                 yield _gpu(rank, part.cite(number, plain))
         if named := NAME.search(plain):
             op = named[1]
-        if columns := _heading(plain):
-            tables.append(_Table(columns, op, len(ranks)))
-            op, ranks = None, set()
-        elif tables and (row := _row(tables[-1].columns, plain)):
-            tables[-1].rows.append((*row, part.cite(number, plain)))
     if tables:
         yield from _end(part, tables[-1])
     names = set(NAME.findall(part.text)) if tables else set[str]()
@@ -88,15 +107,15 @@ def _read_tables(part: Part) -> Iterator[Record]:
 
 
 def bandwidths(
-    part: Part, rows: Sequence[tuple[int, float, float, Evidence]], op: str | None, ranks: int
+    part: Part, measured: Sequence[tuple[int, float, float, Evidence]], op: str | None, ranks: int
 ) -> Iterator[Observation]:
     """Rows of size, algorithm bandwidth and bus bandwidth in GB/s. `op` and `ranks`: None and 0 if unknown."""
-    if not rows:
+    if not measured:
         return
-    _, algorithm, bus, _ = max(rows, key=lambda row: row[0])
+    _, algorithm, bus, _ = max(measured, key=lambda row: row[0])
     op, implied = _collective(op, algorithm, bus)
     ends = tuple(f"rank{rank}" for rank in range(ranks or implied))
-    for size, _, bus, evidence in rows:
+    for size, _, bus, evidence in measured:
         yield part.rate(Flow(op, ends, size), from_gigabytes(bus), evidence, "bus_bandwidth")
 
 
@@ -109,20 +128,35 @@ def _end(part: Part, table: _Table) -> Iterator[NotChecked]:
 
 
 def _plain(line: str) -> str:
-    return _PREFIX.sub("", line.strip())
+    return _TIMESTAMP.sub("", _PREFIX.sub("", line.strip())).rstrip()
 
 
 def _heading(line: str) -> list[str] | None:
     words = [word for word in line.lstrip("# ").split() if word != "timestamp"]
-    known = words[:1] == ["size"] and {"algbw", "busbw"} <= set(words) and {"time", "cputime"} & set(words)
-    return words if known else None
+    if words[:1] != ["size"] or not {"algbw", "busbw"} <= set(words) or not {"time", "cputime"} & set(words):
+        return None
+    return words if set(words[words.index("busbw") :]) <= _AFTER else None
 
 
-def _row(columns: Sequence[str], line: str) -> tuple[int, float, float] | None:
+def _guess(cells: tuple[str, ...]) -> list[str] | None:
+    """The columns of a row without a heading: the time in µs and the algorithm bandwidth give the size."""
+    if len(cells) < 6 or not _TYPE.fullmatch(cells[2]) or not cells[0].isdecimal():
+        return None
+    for place in (4, 5):
+        columns = ["size", "count", "type", "redop", "root"][:place] + ["time", "algbw", "busbw"]
+        values = cells[place : place + 3]
+        if len(values) < 3 or not all(_RATE.fullmatch(one) for one in values[1:]) or not _TIME.fullmatch(values[0]):
+            continue
+        moved = float(values[0]) * 1e-6 * float(values[1]) * 1e9
+        if moved and abs(moved / int(cells[0]) - 1) < _ROUNDED:
+            return columns + [""] * (len(cells) - len(columns))
+    return None
+
+
+def _row(columns: Sequence[str], cells: Sequence[str]) -> tuple[int, float, float] | None:
     """Size in bytes, algorithm bandwidth and bus bandwidth in GB/s from a table row. None for other lines."""
-    cells = _TIMESTAMP.sub("", line).split()
     size = cells[0].replace("_", "") if cells else ""
-    if len(cells) != len(columns) or not re.fullmatch(r"[0-9]{1,18}", size) or not int(size):
+    if not re.fullmatch(r"[0-9]{1,18}", size) or not int(size):
         return None
     algorithm, bus = cells[columns.index("algbw")], cells[columns.index("busbw")]
     return (int(size), float(algorithm), float(bus)) if _RATE.fullmatch(algorithm) and _RATE.fullmatch(bus) else None

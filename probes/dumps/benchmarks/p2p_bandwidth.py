@@ -9,25 +9,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from ....models.facts.gpu import Gpu
-from ....models.facts.records import Flow, Observation, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_gigabytes
-from ..core.matrix import Cell, cells, implied_gpus, truncation
+from ..core.matrix import implied_gpus
 from ..core.part import Part
+from ..core.tables import Case, Line, Tool, read_tool
 
 BEGIN = (
     r"^[ \t]*(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test\]|P2P Connectivity Matrix"
     r"|(?:Unid|Bid)irectional P2P=(?:Ena|Disa)bled Bandwidth |P2P=(?:Ena|Disa)bled Latency "
-    r"|Device: \d{1,4}, .{1,100}, pciBusID: |Device=\d{1,4} CAN(?:NOT)? Access Peer Device)"
+    r"|Device: \d{1,4}, .{1,100}, pciBusID: |Device=\d{1,4} CAN(?:NOT)? Access Peer Device"
+    r"|[|]?[ \t]*D\\D(?:[ \t|]+[0-9]{1,3}){2,64}[ \t|]*$)"
 )
-_GPU = re.compile(
-    r"\s*Device: (\d{1,4}), (\S.*?), pciBusID: ([0-9a-f]{1,2}), pciDeviceID: ([0-9a-f]{1,2}), "
-    r"pciDomainID: ?([0-9a-f]{1,8})\s*"
+_OUT, _BACK = ("gpu{row}", "gpu{column}"), ("gpu{column}", "gpu{row}")
+_TOOL = Tool(
+    lines=(
+        Line(
+            r"Device: (?P<gpu>\d{1,4}), (?P<name>\S.*?), pciBusID: (?P<bus>[0-9a-f]{1,2}), "
+            r"pciDeviceID: (?P<slot>[0-9a-f]{1,2}), pciDomainID: ?(?P<domain>[0-9a-f]{1,8})"
+        ),
+        Line(
+            r"(?P<flow>Unid|Bid)irectional P2P=(?P<peers>Ena|Disa)bled Bandwidth (?:\(P2P (?P<by>Writes|Reads)\) )?"
+            r"Matrix \(GB/s\)",
+            forgets=("by",),
+            matrix=True,
+            square=True,
+        ),
+    ),
+    cases=(
+        Case(ends=_BACK, when={"flow": "Bid", "by": "Reads"}, via="{peers}", both="sum"),
+        Case(ends=_OUT, when={"flow": "Bid"}, via="{peers}", both="sum"),
+        Case(ends=_BACK, when={"by": "Reads"}, via="{peers}"),
+        Case(ends=_OUT, via="{peers}"),
+    ),
+    units={"": from_gigabytes(1)},
+    meanings={"peers": {"Disa": "host", "Ena": ""}},
 )
-_HEADING = re.compile(
-    r"\s*(Unid|Bid)irectional P2P=(Ena|Disa)bled Bandwidth (?:\(P2P (Writes|Reads)\) )?Matrix \(GB/s\)\s*"
-)
+_COLUMNS = re.compile(r"[ \t|]*D\\D[ \t|]+[0-9]")
 _CONNECTED = re.compile(r"\s*P2P Connectivity Matrix\s*")
 _REFUSED = re.compile(r"\s*Device=(\d{1,4}) CANNOT Access Peer Device=(\d{1,4})\s*")
 _ROW = re.compile(r"\s*(\d{1,3})((?:\s+[01])+)\s*")
@@ -35,42 +56,44 @@ _ROW = re.compile(r"\s*(\d{1,3})((?:\s+[01])+)\s*")
 
 def read(part: Part) -> Iterator[Record]:
     """The GPUs, and the rate of each copy. Copies through host memory are marked."""
-    records = list(_records(part))
+    turn = -1 if "(P2P Reads)" in part.text else 1  # the GPU that copies is the sender or the receiver
+    staged = {pair[::turn] for pair in _without_access(part.text.split("\n"))}
+    records = [_marked(one, staged) for one in read_tool(part, _TOOL)]
     yield from (*records, *implied_gpus(records))
+    yield from _untitled(part)
 
 
-def _records(part: Part) -> Iterator[Record]:
-    lines = part.text.split("\n")
-    staged = set(_without_access(lines))
-    for number, line in enumerate(lines):
-        if gpu := _GPU.fullmatch(line):
-            cite = part.cite(number, line)
-            address = f"{int(gpu[5], 16):04x}:{int(gpu[3], 16):02x}:{int(gpu[4], 16):02x}.0"
-            yield Gpu(key=f"gpu{int(gpu[1])}", name=gpu[2], address=address, cites={"name": cite, "address": cite})
-        elif heading := _HEADING.fullmatch(line):
-            both, disabled, reads = heading[1] == "Bid", heading[2] == "Disa", heading[3] == "Reads"
-            for cell in cells(lines, number + 1):
-                if cell.row != cell.column:
-                    through_host = disabled or (cell.row, cell.column) in staged
-                    yield _rate(part, cell, lines[cell.line], both, through_host, reads)
-            if end := truncation(lines, number + 1, square=True):
-                yield part.cut(*end)
+def _untitled(part: Part) -> Iterator[NotChecked]:
+    """A matrix without its title can be of rates or of latencies, in one direction or in both."""
+    above = ""
+    for number, line in part.lines():
+        if _COLUMNS.match(line) and "atrix" not in above:
+            yield NotChecked(
+                what="rate of copy",
+                subject="node",
+                reason=Reason.UNREADABLE,
+                path=part.where(number),
+                detail="the line above the matrix is missing: it names the unit, the direction and peer access",
+                how="keep the whole output of the tool",
+            )
+        above = line if any(map(str.isalnum, line)) else above
 
 
-def _without_access(lines: list[str]) -> Iterator[tuple[int, int]]:
+def _marked(one: Record, staged: set[tuple[str, ...]]) -> Record:
+    """The record; the driver copies through host memory between GPUs without peer access."""
+    if isinstance(one, Observation) and isinstance(one.about, Flow) and one.about.ends in staged:
+        return replace(one, about=replace(one.about, via="host"))
+    return one
+
+
+def _without_access(lines: list[str]) -> Iterator[tuple[str, ...]]:
     """Pairs without peer access according to the tool."""
     for number, line in enumerate(lines):
         if pair := _REFUSED.fullmatch(line):
-            yield int(pair[1]), int(pair[2])
+            yield f"gpu{int(pair[1])}", f"gpu{int(pair[2])}"
         elif _CONNECTED.fullmatch(line):
             for place in range(number + 2, len(lines)):
                 if not (row := _ROW.fullmatch(lines[place])):
                     break
-                yield from ((int(row[1]), column) for column, able in enumerate(row[2].split()) if able == "0")
-
-
-def _rate(part: Part, cell: Cell, line: str, both: bool, through_host: bool, reads: bool) -> Observation:
-    ends = (f"gpu{cell.row}", f"gpu{cell.column}")
-    ends = ends[::-1] if reads else ends
-    flow = Flow("copy", ends, via="host" if through_host else "", beside=(ends[::-1],) if both else ())
-    return part.rate(flow, from_gigabytes(cell.value / 2 if both else cell.value), part.cite(cell.line, line))
+                able = enumerate(row[2].split())
+                yield from ((f"gpu{int(row[1])}", f"gpu{column}") for column, word in able if word == "0")

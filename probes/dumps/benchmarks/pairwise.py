@@ -13,7 +13,8 @@ from ....models.facts.records import Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
 
-_NAME = r"[A-Za-z][\w.-]{0,62}"
+# Names of nodes; rates.py reads rows about devices
+_NAME = r"(?!(?i:gpu|cuda|numa|mlx5_|host\b|cpu))[A-Za-z][\w.-]{0,62}"
 _JOINT, _RATE = r"(?:,[ \t]?|[ \t]?<->[ \t]?)", r"[0-9]{1,4}\.[0-9]{1,3}"
 _END = r"[ \t]*(?:GB/s[ \t]*)?(?:#.*)?"
 BEGIN = rf"^[ \t]*{_NAME}{_JOINT}{_NAME}[ \t:,]+{_RATE}{_END}$"

@@ -11,27 +11,33 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import MIB, from_gigabits
+from ..core.columns import Row, rows
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
 
-_DASHES = r"-{40,}[ \t]*\n"
+_DASHES = r"[ \t]{0,8}-{40,}[ \t]*\n(?:[ \t.]*\n){0,2}"
 _TITLE = r"(?:RDMA_(?:Write|Read)|Send)(?:[ _][A-Za-z_ ]{1,60})? Test"
 # If two processes write into one file (loopback), a block can begin anywhere.
 _HEADED = (
     r"(?:ibv_wr\* API|CQ Moderation|Data ex\. method|rdma_cm QPs|Max inline data|PCIe relax order|Dual-port"
     r"|Number of qps)[ \t]{1,8}: "
 )
-_HEADING = r"#bytes[ \t]+#iterations[ \t]"
+_HEADING = r"#bytes[ \t|]+#iterations[ \t|]"
 # Lines of dashes surround each block. The reader includes those before and after it.
-_TABLE = rf"{_HEADING}[^\n]*(?:(?:\n(?:[ \t]*[0-9][^\n]*|Conflicting CPU [^\n]*)?){{1,64}}\n-{{40,}}[ \t]*$)?"
-_FIRST = rf"[ \t]{{0,60}}(?:{_TITLE}[ \t]*$|(?:local|remote) address: LID|{_HEADED}|{_TABLE})"
+_TABLE = (
+    rf"{_HEADING}[^\n]*(?:(?:\n(?:[ \t]*[0-9][^\n]*|Conflicting CPU [^\n]*)?){{1,64}}\n[ \t]{{0,8}}-{{40,}}[ \t]*$)?"
+)
+_FIRST = rf"[ \t|]{{0,60}}(?:{_TITLE}[ \t]*$|(?:local|remote) address: LID|{_HEADED}|{_TABLE})"
 BEGIN = (
     r"^(?:[ ]?WARNING: BW peak won't be measured|de(?:allocating GPU buffer|stroying current CUDA Ctx)"
     r"|[ \t]*\{\s{0,20}\"?test_info\"?[ ]?:|\*{30,}[ \t]*\n\*[ ]Waiting for client|initializing CUDA[ \t]*$|"
+    r"[ \t|]{0,8}[0-9]{1,12}[ \t|]{1,20}[0-9]{1,9}[ \t|]{1,24}[0-9]{1,7}\.[0-9]{2}[ \t|]{1,24}[0-9]{1,7}\.[0-9]{2}"
+    r"[ \t|]{1,24}[0-9]{1,6}\.[0-9]{6}[ \t|]{0,8}$|"
     rf"Listing all CUDA devices in system|(?:{_DASHES}){{0,3}}{_FIRST})"
 )
 _TITLED = re.compile(
@@ -50,6 +56,12 @@ _OPS = {"RDMA_Write": "write", "RDMA_Read": "read", "Send": "send"}
 _UNITS = {"Gb/sec": from_gigabits(1), "MB/sec": float(MIB), "MiB/sec": float(MIB), "usec": 1e-6}
 
 
+Columns: TypeAlias = tuple[tuple[str, str], ...]  # name and unit of each column of a table
+_RATES = ("#bytes", "#iterations", "BW peak", "BW average", "MsgRate")
+_MESSAGES = re.compile(r"[0-9]{1,6}\.[0-9]{6}")  # millions per second
+_ROUNDED = 0.02  # relative error of a product of rounded numbers
+
+
 @dataclass(slots=True)
 class _Test:
     """The lines of a test before its table."""
@@ -58,29 +70,52 @@ class _Test:
     both: bool = False  # bidirectional: the rate is the sum of both directions
     device: str | None = None
     gpu: str | None = None  # the GPU whose memory is used: its PCI address or its CUDA number
-    columns: tuple[tuple[str, str], ...] = ()  # name and unit of each table column
+    columns: Columns = ()
 
 
 def read(part: Part) -> Iterator[Record]:
     """The average rate, or the typical latency, of each message size."""
     yield from _documents(part)
-    test, places, picked = _Test(), dict[str, str](), None
-    for number, line in part.lines():
+    test, places, picked, headed = _Test(), dict[str, str](), None, False
+    for found in rows(part, _heading, _guess, extra=True):
+        if isinstance(found, Row):
+            if not found.cells or not headed:
+                test.gpu, picked = places.get(picked or "", f"gpu{picked}") if picked else None, None
+                yield from _nameless(part, found.number, test)
+                headed = True
+            test.columns = found.columns
+            if found.cells and (flow := _flow(test)):
+                yield from _row(part, found, test, flow)
+            continue
+        number, line = found
         if titled := _TITLED.fullmatch(line):
             test = _Test(op=_OPS[titled["op"]], both=bool(titled["two"]))
-        elif found := _GPU.search(line):
-            places[found["number"]] = f"0000:{found['bus'].lower()}.0"
-        elif found := _PICKED.search(line):
-            picked = found["number"]
-        elif found := _DEVICE.search(line):
-            test.device = found["device"]
-        elif line.lstrip().startswith("#bytes"):
-            test.gpu, picked = places.get(picked or "", f"gpu{picked}") if picked else None, None
-            test.columns = tuple((cell["name"], cell["unit"] or "") for cell in _COLUMN.finditer(line))
-            yield from _nameless(part, number, test)
-        elif test.columns and (flow := _flow(test)):
-            yield from _row(part, number, line, test, flow)
+        elif gpu := _GPU.search(line):
+            places[gpu["number"]] = f"0000:{gpu['bus'].lower()}.0"
+        elif found_gpu := _PICKED.search(line):
+            picked = found_gpu["number"]
+        elif device := _DEVICE.search(line):
+            test.device = device["device"]
     yield from _end(part, test)
+
+
+def _heading(line: str) -> Columns | None:
+    """Name and unit of each column of a heading."""
+    if not line.startswith("#bytes"):
+        return None
+    columns = tuple((cell["name"], cell["unit"] or "") for cell in _COLUMN.finditer(line))
+    return columns if all(name[0] in "#Bt9M" for name, _ in columns) else None
+
+
+def _guess(cells: tuple[str, ...]) -> Columns | None:
+    """The columns of a row of rates without a heading: the messages per second give the unit."""
+    if len(cells) != len(_RATES) or not all(map(_NUMBER.fullmatch, cells)) or not _MESSAGES.fullmatch(cells[4]):
+        return None
+    moved, average = float(cells[0]) * float(cells[4]) * 1e6, float(cells[3])
+    for unit in ("Gb/sec", "MiB/sec"):
+        if moved and abs(average * _UNITS[unit] / moved - 1) < _ROUNDED:
+            return tuple((name, unit) for name in _RATES)
+    return None
 
 
 def _end(part: Part, test: _Test) -> Iterator[NotChecked]:
@@ -141,16 +176,16 @@ def _flow(test: _Test) -> Flow | None:
     return Flow(test.op, ends, beside=(ends[::-1],) if test.both else ())
 
 
-def _row(part: Part, number: int, line: str, test: _Test, flow: Flow) -> Iterator[Observation]:
-    """The cells of a row. None if there are fewer than columns, which means that the row is truncated."""
-    cells = line.split()
+def _row(part: Part, row: Row[Columns], test: _Test, flow: Flow) -> Iterator[Observation]:
+    """The rate or the latency of a row of numbers."""
     names = [name for name, _ in test.columns]
-    if len(cells) < len(names) or not all(_NUMBER.fullmatch(cell) for cell in cells):
+    if not all(_NUMBER.fullmatch(cell) for cell in row.cells):
         return
+    line = part.text.split("\n")[row.number]
     for name, quantity, unit in (("BW average", "rate", "bytes_per_second"), ("t_typical", "latency", "seconds")):
         factor = _UNITS.get(dict(test.columns).get(name, ""))
-        value = float(cells[names.index(name)]) * factor if factor else 0.0
-        size = int(float(cells[0]))
+        value = float(row.cells[names.index(name)]) * factor if factor else 0.0
+        size = int(float(row.cells[0]))
         if value and size:
             yield Observation(
                 about=Flow(flow.op, flow.ends, size, beside=flow.beside),
@@ -159,5 +194,5 @@ def _row(part: Part, number: int, line: str, test: _Test, flow: Flow) -> Iterato
                 value=value / 2 if test.both and quantity == "rate" else value,
                 at=part.at,
                 busy=True,
-                evidence=part.cite(number, line),
+                evidence=part.cite(row.number, line),
             )

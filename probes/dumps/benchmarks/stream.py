@@ -6,44 +6,77 @@ the flow is that of the whole host memory. The reader takes Copy and Triad of th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from ....models.facts.reason import Reason
-from ....models.facts.records import Flow, NotChecked, Observation, Record
+from ....models.facts.records import Record
 from ....models.facts.units import from_megabytes
 from ..core.part import Part
+from ..core.tables import Case, Line, Tool, read_tool
 
 _LINES = (
     r"STREAM version [$]Revision: |STREAM Benchmark implementation in |This system uses [0-9]{1,3} bytes per "
     r"|Total Aggregate Array size = |Array size = [0-9]{1,15}(?: \(elements\))?, Offset = "
     r"|Number of Threads (?:requested|counted) = [0-9]|Your clock granularity(?:/precision)? appears to be "
-    r"|WARNING -- The above is only a rough guideline|Function[ ]{1,12}(?:Best Rate MB/s|Rate \(MB/s\))[ ]{1,8}Avg time"
+    r"|WARNING -- The above is only a rough guideline"
+    r"|Function[ \t|]{1,12}(?:Best Rate MB/s|Rate \(MB/s\))[ \t|]{1,8}Avg time"
     r"|Printing one line per active thread|Solution Validates: |Failed Validation on array "
 )
-BEGIN = rf"^[ \t]*(?:-{{20,}}[ \t]*\n[ \t]*)?(?:{_LINES})"  # lines of dashes separate the blocks
-_BEGUN = re.compile(r"\s*STREAM version [$]Revision: .*")
-_ELSEWHERE = re.compile(r"\s*STREAM Benchmark implementation in .*")  # the CUDA version measures GPU memory
-_WIDTH = re.compile(r"\s*This system uses (\d{1,3}) bytes per .*")
-_ARRAY = re.compile(r"\s*Array size = (\d{1,15})(?: \(elements\))?, Offset = .*")
-_RANKS = re.compile(r"\s*(?:Total Aggregate Array size = |Data is distributed across \d{1,9} MPI ranks).*")
-_THREADS = re.compile(r"\s*Number of Threads (?:requested|counted) = (\d{1,6})\s*")
-_TIMED = re.compile(r"\s*Your clock granularity.*")  # follows the line with the threads
-_ROW = re.compile(r"\s*(Copy|Triad):\s+(\d{1,9}\.\d{1,4})(?:\s+\d{1,6}\.\d{1,9}){3}\s*")
-_OPS = {"Copy": "stream-copy", "Triad": "triad"}
-_MEMORY = ("host",)
-
-
-@dataclass(slots=True)
-class _Run:
-    """The lines before the table."""
-
-    host: bool = True
-    ranks: bool = False
-    threads: int | None = None
-    width: int | None = None
-    elements: int | None = None
+BEGIN = rf"^[ \t|]*(?:-{{20,}}[ \t]*\n(?:[ \t.]*\n){{0,2}}[ \t|]*)?(?:{_LINES})"
+_HOW = "build STREAM with OpenMP, and run it on one node with a thread for each core"
+_TOOL = Tool(
+    lines=(
+        Line(r"STREAM version [$]Revision: .*", forgets=("*",)),
+        # The CUDA version measures GPU memory.
+        Line(r"STREAM Benchmark implementation in .*", forgets=("*",), sets={"memory": "gpu"}),
+        Line(r"This system uses (?P<size_width>\d{1,3}) bytes per .*"),
+        Line(r"Array size = (?P<size>\d{1,15})(?: \(elements\))?, Offset = .*"),
+        Line(
+            r"(?:Total Aggregate Array size = |Data is distributed across \d{1,9} MPI ranks).*",
+            sets={"ranks": "several"},
+        ),
+        Line(r"Number of Threads (?:requested|counted) = (?P<threads>\d{1,6})"),
+        Line(r"Your clock granularity.*", sets={"timed": "yes"}),  # follows the line with the threads
+        Line(r"Function\s+(?:Best )?Rate.*", sets={"headed": "yes"}),
+    ),
+    rows=(r"(?P<loop>Copy|Triad):\s+(?P<rate>\d{1,9}\.\d{1,4})(?:\s+\d{1,6}\.\d{1,9}){3}",),
+    cases=(
+        Case(when={"memory": "gpu"}),
+        Case(
+            when={"ranks": "several"},
+            what="rate of {loop}",
+            refused="the sum over MPI ranks on one or more nodes",
+            how=_HOW,
+            subject="host",
+        ),
+        Case(
+            when={"threads": "1"},
+            what="rate of {loop}",
+            refused="one thread cannot use the full memory bandwidth",
+            how=_HOW,
+            subject="host",
+        ),
+        Case(
+            when={"size": ".+", "timed": "yes", "threads": ""},  # built without OpenMP
+            what="rate of {loop}",
+            refused="one thread cannot use the full memory bandwidth",
+            how=_HOW,
+            subject="host",
+        ),
+        Case(
+            when={"size": r"[0-9]{1,6}|[1-3][0-9]{6}"},
+            what="rate of {loop}",
+            refused="arrays of {size} elements fit into the caches of a processor",
+            how="build STREAM with arrays of at least four times the size of all last-level caches",
+            subject="host",
+        ),
+        Case(ends=("host",), op="{loop}"),
+    ),
+    units={"": from_megabytes(1)},
+    meanings={"loop": {"Copy": "stream-copy", "Triad": "triad"}},
+    start={"size_width": "0"},
+    needs=("headed",),
+    lacks="the lines above this row are missing, so the number of threads is unknown",
+)
 
 
 def read(part: Part) -> Iterator[Record]:
@@ -51,43 +84,4 @@ def read(part: Part) -> Iterator[Record]:
 
     A run with one thread gives none: one thread cannot use the full memory rate.
     """
-    run = _Run()
-    for number, line in part.lines():
-        if _BEGUN.fullmatch(line):
-            run = _Run()
-        elif _ELSEWHERE.fullmatch(line):
-            run = _Run(host=False)
-        elif _RANKS.fullmatch(line):
-            run.ranks = True
-        elif width := _WIDTH.fullmatch(line):
-            run.width = int(width[1])
-        elif array := _ARRAY.fullmatch(line):
-            run.elements = int(array[1])
-        elif threads := _THREADS.fullmatch(line):
-            run.threads = int(threads[1])
-        elif run.elements and run.threads is None and _TIMED.fullmatch(line):
-            run.threads = 1  # built without OpenMP
-        elif run.host and (row := _ROW.fullmatch(line)):
-            yield from _rate(part, number, line, run, row)
-
-
-def _rate(part: Part, number: int, line: str, run: _Run, row: re.Match[str]) -> Iterator[Observation | NotChecked]:
-    op, rate = _OPS[row[1]], from_megabytes(float(row[2]))
-    if run.ranks or run.threads == 1:
-        why = (
-            "the sum over MPI ranks on one or more nodes"
-            if run.ranks
-            else "one thread cannot use the full memory bandwidth"
-        )
-        how = "build STREAM with OpenMP, and run it on one node with a thread for each core"
-        yield NotChecked(
-            what=f"rate of {op}",
-            subject="host",
-            reason=Reason.NOT_MEASURED,
-            path=part.where(number),
-            detail=why,
-            how=how,
-        )
-    elif rate:
-        size = run.elements * run.width if run.elements and run.width else None
-        yield part.rate(Flow(op, _MEMORY, size or None), rate, part.cite(number, line))
+    yield from read_tool(part, _TOOL)

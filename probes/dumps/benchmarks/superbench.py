@@ -180,8 +180,8 @@ def _disk(node: _Node, key: re.Match[str], value: float, cite: Evidence) -> Iter
 
 def _tables(node: _Node) -> Iterator[Observation]:
     for test, cells in node.tables.items():
-        for flow, cell in nvbandwidth.flows(nvbandwidth.Table(test, "", tuple(cell for cell, _ in cells))):
-            yield node.part.rate(flow, from_gigabytes(cell.value), cells[cell.line][1])
+        for flow, rate, cell in nvbandwidth.flows(test, "", [cell for cell, _ in cells]):
+            yield node.part.rate(flow, rate, cells[cell.line][1])
 
 
 def _collectives(node: _Node) -> Iterator[Observation]:

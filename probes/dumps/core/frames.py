@@ -67,6 +67,8 @@ def strip_frames(text: str, marks: bool = True) -> Iterator[tuple[str, tuple[str
     Line numbers stay the same. Yields nothing if there is no frame. `marks`: also without bullets, notes and the
     beginnings of log lines.
     """
+    if (level := dedent(text)) != text:
+        yield level, ()
     lines = text.split("\n")
     unrolled = _journal_lines(lines)
     bare = [_without_prefix(line) if line is before else line for line, before in zip(unrolled, lines, strict=True)]

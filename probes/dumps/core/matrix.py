@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.records import Flow, Observation, Record
+from .markup import cells_of
 
-_CORNERS = ("D\\D", "GPU", "CPU")  # labels of rows and columns, before the column numbers
+_CORNERS = ("D\\D", "D/D", "GPU", "CPU", "-")  # labels of rows and columns, before the column numbers
 _NUMBER = re.compile(r"[0-9]{1,3}")
-_ROW = re.compile(r"\s*([0-9]{1,3})((?:\s+(?:[0-9]+(?:\.[0-9]*)?|N/A|nan|-))+)\s*")
+_ROW = re.compile(r"\s*([0-9]{1,3})((?:\s+(?:[0-9]+(?:\.[0-9]*)?|N/A|nan|-))*)\s*")
 _RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # a number with fewer decimal places is truncated
 
 _WHOLE = re.compile(r"[0-9]+\.[0-9]{2,}|N/A|nan|-")  # a complete number, or a cell without a number
@@ -28,19 +29,32 @@ class Cell:
 
 
 def cells(lines: Sequence[str], start: int) -> Iterator[Cell]:
-    """The numbers of the matrix with its heading on line `start`. Zeros were not measured and are left out."""
-    heading = lines[start].split() if start < len(lines) else []
-    numbers = heading[1:] if heading[:1] and heading[0] in _CORNERS else heading
-    if not all(map(_NUMBER.fullmatch, numbers)):
-        return
-    columns = [int(number) for number in numbers]
-    for line in range(start + 1, len(lines)):
-        row = _ROW.fullmatch(lines[line])
+    """The numbers of the matrix whose heading is the first line with text from line `start` on.
+
+    Zeros were not measured and are left out. Lines without letters and digits are skipped.
+    """
+    columns: list[int] | None = None
+    for line in range(start, len(lines)):
+        text = cells_of(lines[line])
+        if not any(map(str.isalnum, text)):
+            continue
+        if columns is None:
+            columns = _heading(text)
+            if columns is None:
+                return
+            continue
+        row = _ROW.fullmatch(text)
         if not row:
             return
-        for column, text in zip(columns, row[2].split(), strict=False):
-            if _RATE.fullmatch(text) and float(text):
-                yield Cell(int(row[1]), column, float(text), line)
+        for column, number in zip(columns, row[2].split(), strict=False):
+            if _RATE.fullmatch(number) and float(number):
+                yield Cell(int(row[1]), column, float(number), line)
+
+
+def _heading(text: str) -> list[int] | None:
+    """The column numbers; None: the line is no heading."""
+    words = [word for word in text.replace("D \\ D", "D\\D").split() if word not in _CORNERS]
+    return list(map(int, words)) if words and all(map(_NUMBER.fullmatch, words)) else None
 
 
 def truncation(lines: Sequence[str], start: int, square: bool) -> tuple[int, str] | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation
@@ -21,14 +21,18 @@ class Part:
     first: int
     text: str
     at: float = 0.0  # time of reading, in seconds since 1970: most dumps contain no time
+    # Lines of the file as they were before markup.py changed them, by line number
+    before: Mapping[int, str] = field(default_factory=dict)
 
     def where(self, number: int) -> str:
         """File and line number of line `number` of the part (from 0): "topo.txt:7"."""
         return f"{self.file}:{self.first + number}"
 
     def cite(self, number: int, line: str) -> Evidence:
-        """A line of the part as evidence."""
-        return Evidence(self.where(number), line.strip()[:300])
+        """A line of the part as evidence, as it is in the file."""
+        shown = self.before.get(self.first + number) if self.before else None
+        is_line = shown and "".join(filter(str.isalnum, line)) in "".join(filter(str.isalnum, shown))
+        return Evidence(self.where(number), (shown if shown and is_line else line).strip()[:300])
 
     def rate(self, flow: Flow, value: float, evidence: Evidence, quantity: str = "rate") -> Observation:
         """The rate of a flow under load, in bytes per second in one direction."""

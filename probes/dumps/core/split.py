@@ -15,6 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from .frames import first_block, strip_frames
+from .markup import without_markup
 from .other_hosts import OTHER_HOSTS
 from .part import Part
 from .reader import Reader
@@ -43,14 +44,6 @@ _ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " "
 _ELEMENT = re.compile(r"<[a-z_]{2,40}[ >]")
 _VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
-# What people add to lines: notes behind them, and marks of Markdown around names and lines. No tool prints these.
-_NOTES = re.compile(
-    r"^([^#\n]*[:=|][^#\n]*?\S(?=[ \t])|[^#\n]*[^#\s](?=  |\t))[ \t]+#[ \t][^\n]*$"
-    r"|[ \t]+(?:<-{2,}|<={2,}(?=[ \t]*\w)|←)[^\n]*$",
-    re.MULTILINE,
-)
-_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*")
-_CODE = re.compile(r"^([ \t]*(?:[-*] )?)`([^`\n]{1,500})`[ \t]*$", re.MULTILINE)
 
 
 def is_filler(part: Part) -> bool:
@@ -61,7 +54,7 @@ def is_filler(part: Part) -> bool:
 
 
 def clean(text: str) -> str:
-    """The text without color codes, carriage returns, zero bytes, HTML entities, notes and marks of Markdown.
+    """The text without color codes, carriage returns, zero bytes and HTML entities.
 
     The number of lines does not change.
     """
@@ -70,18 +63,14 @@ def clean(text: str) -> str:
     if ("&lt;" in text or "&gt;" in text) and not _ELEMENT.search(text):
         for escape, character in _ESCAPES.items():
             text = text.replace(escape, character)
-    text = _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
-    if " # " in text or "\t# " in text or "<--" in text or "<==" in text or "←" in text:
-        text = _NOTES.sub(r"\1", text)
-    if "**" in text:
-        text = _BOLD.sub(r"\1", text)
-    return _CODE.sub(r"\1\2", text) if "`" in text else text
+    return _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
 
 
 def split(file: str, text: str, at: float, readers: Sequence[Reader]) -> Iterator[tuple[Reader | None, Part]]:
     """The parts in order, each with its reader. None: in no known format. The function cleans `text` first."""
-    plain, others = first_block(clean(text))
-    yield from _cut(Part(file, 1, plain, at), tuple(readers), _DEEPEST)
+    block, others = first_block(clean(text))
+    plain, before = without_markup(block)
+    yield from _cut(Part(file, 1, plain, at, before), tuple(readers), _DEEPEST)
     if others:
         yield OTHER_HOSTS, Part(file, 1, "\n".join(others), at)
 
@@ -111,7 +100,7 @@ def _strip_unknown(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iter
         excerpt = list(_cut(piece, loose, 0))
     frames = strip_frames(piece.text, depth == _DEEPEST) if depth > 0 else iter(())
     for text, others in islice(frames, None if short else _FEW):
-        bare = Part(piece.file, piece.first, text, piece.at)
+        bare = Part(piece.file, piece.first, text, piece.at, piece.before)
         inner = list(_cut(bare, readers, depth - 1 if short else -1))
         if _known_lines(inner) > _known_lines(excerpt):
             yield from inner
@@ -159,7 +148,7 @@ def _interleaved(whole: Part, logs: Mapping[Reader, Sequence[_Stretch]]) -> Iter
 
 
 def _part(whole: Part, line: int, text: str) -> Part:
-    return Part(whole.file, whole.first + line, text, whole.at)
+    return Part(whole.file, whole.first + line, text, whole.at, whole.before)
 
 
 def _pieces(text: str, stretches: Sequence[_Stretch]) -> Iterator[str]:

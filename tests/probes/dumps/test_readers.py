@@ -229,8 +229,9 @@ def test_a_table_of_perftest_without_its_end_hides_nothing() -> None:
     """Another reader reads the text behind the table."""
     rule, heading = "-" * 87, " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]"
     text = f"{rule}\n{heading}\n 65536 5000 392.10 391.85 0.747391\n# nThread 1 nGpus 8\n{rule}"
-    (found,) = re.finditer(BY_NAME["perftest"].begin, text, re.MULTILINE)
+    found, row = re.finditer(BY_NAME["perftest"].begin, text, re.MULTILINE)
     assert text[: found.end()] == f"{rule}\n{heading}"
+    assert row[0].startswith(" 65536")  # a row without its heading is read as well
     line = "9 Conflicting CPU freq Conflicting CPU freq"  # looking for the end takes no more time than the lines
     endless = f"{heading}\n" + 2000 * f"{line}\nConflicting CPU {line}\n"
     (found,) = re.finditer(BY_NAME["perftest"].begin, endless, re.MULTILINE)

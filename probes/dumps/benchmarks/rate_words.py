@@ -1,0 +1,159 @@
+"""The words of lines in which people report rates: "gpu2 -> gpu5: 48.1 GB/s", "| node1 | mlx5_3 | 197 Gb/s |".
+
+A line counts only if each of its words is in this vocabulary. Prose and logs contain other words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+_GPU = r"(?:gpu|cuda|device|dev)[ _#:-]?[0-9]{1,3}"
+_DEVICE = r"(?:gpu|device|dev|nic|hca)(?![ _#:-]?[0-9])"  # "gpu 0" is one word
+_HOST = r"(?:host|cpu[0-9]{0,2}|sysmem|dram|pinned host)"
+_NUMA = r"numa(?:[ _-]?node)?[ _-]?[0-9]{1,3}"
+_NIC = (
+    r"(?:mlx[45]_(?:bond_)?|bnxt_re|irdma|ionic_|erdma_|efa_|rdmap|hfi1_|ibp|ib|nic|hca|roce)"
+    r"[0-9]{1,3}(?:s[0-9]{1,3})?(?:f[0-9])?(?:[:/][1-4])?"
+)
+_WHOLE = r"(?![\w])"
+_UNIT = r"(?:[kmgt]i?b(?:ytes?|its?)?(?:/s(?:ec)?|ps|/second|ytes/s))"
+_NUMBER = r"[0-9]{1,6}(?:[.,][0-9]{1,4})?"
+_SIZE = r"[0-9]{1,5}[ ]?(?:[kmg]i?b|bytes?|b)(?![\w/])"
+_PATH = r"(?:nv[0-9]{1,2}|pix|pxb|phb|node|sys|soc)"
+_ARROW = r"(?:<-{1,2}>|<=>|↔|-{1,3}>|=>|→|to(?![\w])|<-{1,2}(?!>)|←)"
+_COLLECTIVE = r"(?:all[_-]?reduce|all[_-]?gather|reduce[_-]?scatter|all[_-]?to[_-]?all|alltoall|sendrecv)"
+# Words that change nothing about what was measured
+_PLAIN = (
+    "copy copies memcpy p2p peer bandwidth bandwith bw busbw algbw bus rate rates throughput speed gdr rdma transfer "
+    "result results measured reaches gets is at over via with link links pair pairs path type topology nvlink pcie ce "
+    "dma unidirectional unidir uni one-way oneway pinned avg average mean median max best peak gpus ranks "
+    "nodes time the in of from src dst source destination sender receiver ends test message size ok hdr ndr edr"
+)
+_BOTH = "bidirectional bidir bi both duplex two-way directions"
+_TOGETHER = "concurrent concurrently simultaneous simultaneously parallel together same"
+_MARKS = {
+    "each": "each per apiece",
+    "sum": "sum total aggregate combined",
+    "beside": "while beside during",
+    "before": "before earlier previously old was",
+    "after": "after now new later today",
+    "least": "min minimum lowest worst",
+    "also": "and plus",
+    "upward": "h2d htod write send",
+    "downward": "d2h dtoh read",
+    "invalid": "pageable unpinned loopback debug single-threaded single-thread",
+}
+_WORDS = " ".join((_PLAIN, _BOTH, _TOGETHER, *_MARKS.values()))
+# Each line has one division into words, so that no line takes long: no separator can be part of a number or an arrow.
+_SEPARATORS = r"(?:[ \t|;:=()\[\]*`~≈+&/]|[.,](?![0-9])|-(?![->])){0,16}"
+
+
+def _one_of(words: str) -> str:
+    return "(?:" + "|".join(re.escape(word) for word in sorted(set(words.split()), key=len, reverse=True)) + ")"
+
+
+# A node has a number. Network devices, disks and counted things are no nodes.
+_NODE = (
+    r"(?:(?!eth|en[opsx][0-9]|wl|sd[a-z]|nvme|md[0-9]|dm-|vd[a-z]|loop|docker|veth|br[0-9]|bond|epoch|step|iter|stage"
+    r"|job|rank|worker|thread|run|test|core|socket|port|lane|disk|round|batch|block|stream|queue|ch[0-9])"
+    r"[a-z][a-z_.-]{1,40}[0-9]{1,5}(?:[.-][a-z0-9.-]{1,40})?)"
+)
+# By kind, in the order in which they are tried
+_KINDS = {
+    "size": _SIZE,
+    "unit": _UNIT,
+    "gpu": _GPU,
+    "numa": _NUMA,
+    "nic": _NIC,
+    "host": _HOST,
+    "collective": _COLLECTIVE,
+    "arrow": _ARROW,
+    "both": _one_of(_BOTH),
+    "path": _PATH,
+    **{name: _one_of(words) for name, words in _MARKS.items()},
+    "together": _one_of(_TOGETHER),
+    "device": _DEVICE,
+    "plain": _one_of(_WORDS),
+    "number": _NUMBER,
+    "name": _NODE,
+}
+_END = rf"(?:{_GPU}|{_NUMA}|{_NIC}|{_HOST})"
+_WORD = "|".join((_SIZE, _UNIT, _GPU, _NUMA, _NIC, _HOST, _COLLECTIVE, _PATH, _DEVICE, _one_of(_WORDS), _NUMBER))
+_LINE = rf"(?:(?:{_ARROW}|(?:{_WORD})(?![\w])){_SEPARATORS}){{2,40}}"
+_RATED = rf"{_NUMBER}[ ]?[|(*]{{0,2}}[ ]?{_UNIT}"
+_START = r"[ \t|*`>-]{0,8}"
+# A rate with an end, a path type or a collective
+_ROW = (
+    rf"(?=[^\n]{{0,200}}(?<![\w.]){_RATED})"
+    rf"(?=[^\n]{{0,200}}(?<![\w.])(?:{_END}|nv[0-9]{{1,2}}|pix|pxb|phb|{_COLLECTIVE})(?![\w])){_START}{_LINE}$"
+)
+# The header of a table with a unit
+_HEADER = rf"(?=[^\n]{{0,200}}(?:pair|from|src|source|sender|link|gpus?|path|nic))(?![^\n]*[0-9]){_START}{_LINE}$"
+_NODE_ROW = (
+    rf"{_START}{_NODE}(?:[ ]?(?:->|<->|→|↔|,|-)[ ]?{_NODE})?[ \t|:,]{{1,20}}(?:{_NIC}[ \t|:,]{{1,20}})?{_RATED}"
+    r"[ \t|]{0,9}$"
+)
+# A pair of numbered ends, without a unit or without a kind
+_NUMBERED = rf"(?:{_GPU}|[0-9]{{1,3}})"
+_PAIR = (
+    rf"{_START}{_NUMBERED}[ ]?(?:->|<->|→|↔)[ ]?{_NUMBERED}[ \t|:=]{{1,9}}[0-9]{{1,4}}\.[0-9]{{1,3}}"
+    rf"(?:[ ]?{_UNIT})?[ \t|]{{0,9}}$"
+)
+# The lookaheads decide. The rest is for the shape of a line (shapes.py), where a line of numbers has many divisions.
+BEGIN = (
+    rf"^(?i:(?:(?={_ROW})|(?={_HEADER})|(?={_NODE_ROW}))[^\n]{{0,200}}?{_UNIT}"
+    rf"|(?={_PAIR})[^\n]{{1,20}}?(?:->|<->|→|↔))"
+)
+
+
+_EDGES = " \t|,;:=()[]*`~≈+&./-"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a line, and its kind: a key of the vocabulary."""
+
+    kind: str
+    text: str
+    joint: str  # the separators before it
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    ends = {"arrow": ""}  # letters and digits can follow an arrow
+    kinds = "|".join(f"(?P<{name}>{text}){ends.get(name, _WHOLE)}" for name, text in _KINDS.items())
+    return re.compile(rf"(?P<joint>{_SEPARATORS})(?:{kinds})", re.IGNORECASE)
+
+
+def words(line: str) -> tuple[Word, ...] | None:
+    """The words of a line. None: it contains others."""
+    found = list(_words(line.strip()))
+    known = tuple(word for word in found if word)
+    return known if known and len(known) == len(found) else None
+
+
+def _words(line: str) -> Iterator[Word | None]:
+    place = 0
+    for _ in range(64):
+        if not line[place:].strip(_EDGES):
+            return
+        found = _pattern().match(line, place)
+        if not found:
+            break
+        kind = found.lastgroup or ""
+        yield Word(kind, found[kind], found["joint"])
+        place = found.end()
+    yield None
+
+
+def is_device(name: str) -> bool:
+    """Whether the name is that of a device of a machine, not of a machine."""
+    return bool(_devices().fullmatch(name))
+
+
+@cache
+def _devices() -> re.Pattern[str]:
+    return re.compile(rf"(?:{_END})", re.IGNORECASE)

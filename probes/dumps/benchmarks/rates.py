@@ -1,0 +1,219 @@
+"""Rates as people report them, by line or as a table: ends, number, unit, and conditions (rate_words.py, rate_rows.py).
+
+No tool writes these lines. A row that lacks its unit or its ends is a gap, because any of its readings can be wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ....models.bandwidth.expectations import BEFORE
+from ....models.facts.gpu import GpuPair
+from ....models.facts.machine import NodePair
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
+from ..core.markup import cells_of
+from ..core.matrix import implied_gpus
+from ..core.part import Part
+from ..core.shapes import shape
+from . import rate_words
+from .rate_rows import Header, RateRow, header_of, row_of
+
+BEGIN = rate_words.BEGIN
+_FEWEST_NODES = 4  # nodes whose own rates are compared
+_HOW = "write each row as 'gpu0 -> gpu1: 48.1 GB/s'"
+_GAPS = {
+    "unit": "the number has no unit",
+    "bits": "the unit can mean bits or bytes",
+    "ends": "the row does not name both ends",
+    "sum": "the row does not say whether the number is the sum of its flows or the rate of each",
+    "numbers": "the row has several numbers, and nothing says what differs",
+    "nics": "both ends are network adapters, and the row does not name their machines",
+    "nodes": "the rates of fewer than four nodes do not show which of them is slow",
+    "path": "the row names a kind of path and not its ends",
+}
+_INVALID = "the row says how it was measured, and this does not show the rate of a link"
+_PATHS = frozenset({"PIX", "PXB", "PHB", "NODE", "SYS"})
+
+
+@dataclass(slots=True)
+class _Report:
+    """What the rows of a part gave so far. Nodes and gaps with the numbers of their lines."""
+
+    part: Part
+    records: list[Record] = field(default_factory=list)
+    nodes: dict[str, tuple[NodePair, int]] = field(default_factory=dict)
+    gaps: dict[str, list[int]] = field(default_factory=dict)
+
+
+def read(part: Part) -> Iterator[Record]:
+    """The rates of flows, of pairs of nodes and of single nodes, and one NotChecked for each kind of gap."""
+    report, header = _Report(part), Header()
+    lines = [(number, line, rate_words.words(cells_of(line.lstrip(" \t>")))) for number, line in part.lines()]
+    single = _single_node(words for _, _, words in lines if words)
+    for number, line, words in lines:
+        if not words:
+            header = Header() if line.strip() and any(map(str.isalnum, line)) else header
+            continue
+        if single:
+            words = tuple(word for word in words if word.kind != "name")
+        if found := header_of(words):
+            header = found
+        elif any(word.kind in ("number", "unit") for word in words):
+            header = Header() if header.factor and any(word.kind == "unit" for word in words) else header
+            _take(report, row_of(words, header), header, number, part.cite(number, line))
+    yield from report.records
+    yield from implied_gpus(report.records)
+    yield from _nodes(report)
+    yield from _gaps(report)
+
+
+def _single_node(rows: Iterator[Sequence[rate_words.Word]]) -> bool:
+    """Whether all rows with a node name the same one."""
+    names = [[word.text for word in row if word.kind == "name"] for row in rows]
+    return len({tuple(some) for some in names}) == 1 and all(len(some) == 1 for some in names)
+
+
+def _take(report: _Report, row: RateRow, header: Header, number: int, cite: Evidence) -> None:
+    """Add the records of one row, or its gap."""
+    row.marks |= {kind for kind in header.kinds if kind in ("both", "together", "invalid")}
+    references = [kind for kind in header.kinds if kind in ("before", "after")]
+    if len(references) == len(row.rates) == 2:
+        row.rates = [(value, mark) for (value, _), mark in zip(row.rates, references, strict=True)]
+    gap = _gap(row)
+    if gap:
+        report.gaps.setdefault(gap, []).append(number)
+    elif names := _named(row):
+        _add_node(report, row, names, number, cite)
+    else:
+        report.records += _flows(report.part, row, cite)
+
+
+def _named(row: RateRow) -> tuple[str, ...]:
+    """The nodes of a row about whole nodes, with the adapter if the row names one."""
+    if len(row.pairs) == 1 and not any(map(_is_device, row.pairs[0])):
+        return row.pairs[0]
+    if len(row.pairs) == 1 and not _is_device(row.pairs[0][0]) and _is_nic(row.pairs[0][1]):
+        return ("/".join(row.pairs[0]),)
+    return tuple(row.alone) if not row.pairs and len(row.alone) == 1 and not _is_device(row.alone[0]) else ()
+
+
+def _gap(row: RateRow) -> str:
+    """The reason why the row gives no rate; empty if it does."""
+    marks = {mark for _, mark in row.rates}
+    count = max(1, len(row.pairs))
+    if "invalid" in row.marks:
+        return "invalid"
+    if row.doubtful or (not row.rates and row.bare):
+        return "bits" if row.doubtful else "unit"
+    if not (row.pairs or row.alone or row.collective):
+        return "path" if row.path else "ends"
+    if not (row.collective or _complete(row)):
+        return "ends"
+    if any(_is_nic(a) and _is_nic(b) for a, b in row.pairs):
+        return "nics"
+    if len(row.rates) not in (1, count) and marks != {"before", "after"}:
+        return "numbers"
+    if len(row.rates) < count and not row.joined and not row.marks & {"each", "sum", "also", "beside"}:
+        return "sum"
+    return ""
+
+
+def _complete(row: RateRow) -> bool:
+    """Whether the row names both ends of each flow. An adapter's other end is its network."""
+    known = {"upward", "downward"} & row.marks
+    return all(_is_nic(end) or not _is_device(end) or (known and end.startswith("gpu")) for end in row.alone)
+
+
+def _flows(part: Part, row: RateRow, cite: Evidence) -> Iterator[Record]:
+    """The flows of a row with their rates in one direction."""
+    if row.collective:
+        ranks = tuple(end for end in row.alone if end.startswith("gpu")) or ("rank0",)
+        for value, _ in row.rates[:1]:
+            yield part.rate(Flow(row.collective, ranks, row.size), value, cite, "bus_bandwidth")
+        return
+    named: list[tuple[str, ...]] = [*row.pairs] or [(end,) for end in row.alone]
+    flows = [_ends(pair, row) for pair in named]
+    every = [ends for _, ends in flows]
+    at_once = len(flows) > 1 and bool(row.joined or row.marks & {"together", "sum", "also", "beside", "each"})
+    for place, (op, ends) in enumerate(flows):
+        if "beside" in row.marks and place and len(row.rates) == 1:
+            break  # the number is the rate of the first flow
+        others = tuple(other for other in every if other != ends) if at_once else ()
+        others += (ends[::-1],) if "both" in row.marks else ()
+        flow = Flow(op, ends, row.size, "nvlink" if row.path.startswith("NV") else "", others)
+        yield from _rates(part, row, flow, place, len(flows), cite)
+        yield from _pair(row, ends, cite)
+
+
+def _rates(part: Part, row: RateRow, flow: Flow, place: int, count: int, cite: Evidence) -> Iterator[Observation]:
+    """The rate of one flow. The row has one number for each flow, or one for all."""
+    several = row.rates if len(row.rates) != count or count == 1 else [row.rates[place]]
+    shared = count if len(row.rates) == 1 and count > 1 and not row.marks & {"each", "beside"} else 1
+    for value, mark in several:
+        value /= shared * (2 if "both" in row.marks else 1)
+        if value:
+            yield part.rate(flow, value, cite, BEFORE if mark == "before" and len(several) > 1 else "rate")
+
+
+def _ends(ends: tuple[str, ...], row: RateRow) -> tuple[str, tuple[str, ...]]:
+    """Operation and ends of a flow. An adapter sends to its port."""
+    nics = [end for end in ends if _is_nic(end)]
+    if nics:
+        device, _, port = nics[0].replace(":", "/").partition("/")
+        wire = f"{device}/{port or 1}"
+        memory = next((end for end in ends if end not in nics), device)
+        reads = "downward" in row.marks
+        return ("read", (wire, memory)) if reads else ("write", (memory, wire))
+    if len(ends) == 1:
+        return "copy", (ends[0], "host") if "downward" in row.marks else ("host", ends[0])
+    return "copy", ends
+
+
+def _pair(row: RateRow, ends: tuple[str, ...], cite: Evidence) -> Iterator[GpuPair]:
+    if row.path in _PATHS and all(end.startswith("gpu") for end in ends):
+        a, b = sorted(ends, key=lambda end: int(end[3:]))
+        yield GpuPair(key=f"{a}-{b}", a=a, b=b, path=row.path, cites={"path": cite})
+
+
+def _is_nic(end: str) -> bool:
+    return _is_device(end) and not end.startswith(("gpu", "numa", "host"))
+
+
+def _is_device(end: str) -> bool:
+    return rate_words.is_device(end)
+
+
+def _add_node(report: _Report, row: RateRow, names: tuple[str, ...], number: int, cite: Evidence) -> None:
+    """The best rate of a pair of nodes, or of a node: disturbances only lower a measurement."""
+    key, best = "-".join(names), max(value for value, _ in row.rates)
+    known = report.nodes.get(key)
+    if known is None or (known[0].rate or 0) < best:
+        a, b = names[0].partition("/")[0], names[1] if len(names) > 1 else None
+        report.nodes[key] = NodePair(key=key, a=a, b=b, rate=best, cites={"rate": cite}), number
+
+
+def _nodes(report: _Report) -> Iterator[NodePair]:
+    """Pairs of nodes; single nodes only if there are several with names of the same form."""
+    forms = Counter(shape(one.a or "") for one, _ in report.nodes.values() if one.b is None)
+    for one, number in report.nodes.values():
+        if one.b is not None or forms[shape(one.a or "")] >= _FEWEST_NODES:
+            yield one
+        else:
+            report.gaps.setdefault("nodes", []).append(number)
+
+
+def _gaps(report: _Report) -> Iterator[NotChecked]:
+    why: Mapping[str, str] = {**_GAPS, "invalid": _INVALID}
+    for gap, lines in report.gaps.items():
+        more = f"; {len(lines) - 1} more such rows" if len(lines) > 1 else ""
+        yield NotChecked(
+            what="Observation",
+            subject="node",
+            reason=Reason.NOT_MEASURED if gap == "invalid" else Reason.UNREADABLE,
+            path=report.part.where(lines[0]),
+            detail=f"{why[gap]}{more}",
+            how=_HOW,
+        )

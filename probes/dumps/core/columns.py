@@ -1,0 +1,69 @@
+"""Rows below a heading of column names, also if the terminal wrapped them, and rows without a heading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from .markup import cells_of
+from .part import Part
+
+_Columns = TypeVar("_Columns", bound=Sequence[object])
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Generic[_Columns]):
+    """A row and its columns, and the number and the text of its first line. A heading has no cells."""
+
+    columns: _Columns
+    cells: tuple[str, ...]
+    number: int
+    text: str
+
+
+def rows(
+    part: Part,
+    heading: Callable[[str], _Columns | None],
+    guess: Callable[[tuple[str, ...]], _Columns | None],
+    plain: Callable[[str], str] = str.strip,
+    extra: bool = False,
+) -> Iterator[Row[_Columns] | tuple[int, str]]:
+    """The headings and rows of a part, and all other lines with their numbers.
+
+    `heading` gives the columns that a line names; it also gets two lines joined. `guess` gives the columns of a row
+    without a heading by the shapes of its cells. A row has as many cells as there are columns, in one line or two.
+    `extra`: it can have more, because the names of the last columns are missing.
+    """
+    columns: _Columns | None = None
+    lines = [plain(cells_of(line)) for _, line in part.lines()]
+    skip = -1
+    for number, line in enumerate(lines):
+        if number == skip:
+            continue
+        following = lines[number + 1] if number + 1 < len(lines) else ""
+        if named := heading(line):
+            longer = heading(f"{line} {following}")
+            wrapped = longer is not None and len(longer) > len(named) and not heading(following)
+            columns, skip = (longer, number + 1) if wrapped and longer else (named, skip)
+            yield Row(columns, (), number, line)
+            continue
+        cells = tuple(line.split())
+        joined = (*cells, *following.split())
+        if columns is not None and 0 < len(cells) < len(columns) == len(joined) and _are_numbers(cells[:2]):
+            skip = number + 1
+            yield Row(columns, joined, number, line)
+        elif columns is not None and _fits(cells, len(columns), extra):
+            yield Row(columns, cells, number, line)
+        elif columns is None and (guessed := guess(cells)):
+            yield Row(guessed, cells, number, line)
+        else:
+            yield number, line
+
+
+def _fits(cells: Sequence[str], columns: int, extra: bool) -> bool:
+    return (len(cells) == columns or (extra and len(cells) > columns)) and _are_numbers(cells[:2])
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    return all(cell.replace(".", "", 1).replace("_", "").isdecimal() for cell in cells)

@@ -1,0 +1,101 @@
+"""Removes what people add to the lines of an output: Markdown tables, bold, code marks, and comments at the end.
+
+The number of lines does not change. Evidence cites a changed line as it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+_CELL = r"[ \t]*:?-{2,}:?[ \t]*"
+_RULE = re.compile(rf"^[ \t]{{0,8}}\|?{_CELL}(?:\|{_CELL})+\|?[ \t]*$", re.MULTILINE)
+_BOLD = re.compile(r"(?<![*\w])\*\*(?=[^\s*])([^*\n]{0,2000}?[^\s*])\*\*(?![*\w])")
+_CODE = re.compile(r"^([ \t]*)`([^`\n]{1,2000})`[ \t]*$", re.MULTILINE)
+# "  # crossing racks", "   <--- here". Not a prompt, not a "#" that belongs to a word, not JSON.
+_COMMENT = re.compile(
+    r"(?<=[^\s$#>*|-])[ \t]+(?:#[ \t]{1,3}(?=[A-Za-z])|<(?:-{2,12}|={2,12})(?![>\w=-])|←)[^\n\"$]{0,200}$", re.MULTILINE
+)
+# "node1:/tmp # lspci"; "0: # nThread", where a launcher puts the rank before a line; a time before a line
+_PROMPT = re.compile(r"[ \t]*\S{0,119}[^\s,{}\[\]\"][ \t]+#")
+# A list item; a line number as grep -n, cat -n and editors write it
+_ITEM = re.compile(r"[ \t]{0,8}[-*•+][ \t]")
+_NUMBER = re.compile(r"[ \t]{0,7}([0-9]{1,8})(?:[:|]|\t|[ ]{1,2}|$)")
+_FEWEST = 3  # lines with consecutive numbers
+_EDGE = re.compile(r"[ \t]*\|(.*)\|[ \t]*")
+
+
+def without_markup(text: str) -> tuple[str, Mapping[int, str]]:
+    """The text without markup, and the changed lines as they were, by line number from 1."""
+    plain = _without_numbers(_without_items(text))
+    if "|" in text and "--" in text and _RULE.search(text):
+        plain = "\n".join(_tables(plain.split("\n")))
+    if "**" in text:
+        plain = _BOLD.sub(r"\1", plain)
+    if "`" in text:
+        plain = _CODE.sub(r"\1\2", plain)
+    if " #" in text or "\t#" in text or "<-" in text or "<=" in text or "←" in text:
+        plain = _COMMENT.sub(lambda found: found[0] if _is_prompt(found) else "", plain)
+    if plain == text:
+        return text, {}
+    pairs = zip(text.split("\n"), plain.split("\n"), strict=True)
+    return plain, {number: before for number, (before, after) in enumerate(pairs, 1) if before != after}
+
+
+def _is_prompt(found: re.Match[str]) -> bool:
+    """Whether the "#" ends a prompt or begins a line."""
+    begin = found.string.rfind("\n", 0, found.start()) + 1
+    return bool(_PROMPT.match(found.string, begin, found.end()))
+
+
+def _without_items(text: str) -> str:
+    """The lines without the marks of a list, if each line has one."""
+    if not _ITEM.match(text):
+        return text
+    lines = text.split("\n")
+    if all(_ITEM.match(line) or not line.strip() for line in lines):
+        return "\n".join(_ITEM.sub("", line, count=1) for line in lines)
+    return text
+
+
+def _without_numbers(text: str) -> str:
+    """The lines without their numbers, if each line has one and they are consecutive."""
+    if not _NUMBER.match(text):
+        return text
+    last = None
+    lines = text.split("\n")
+    for line in lines:
+        found = _NUMBER.match(line)
+        if line.strip() and (not found or last is not None and int(found[1]) != last + 1):
+            return text
+        last = int(found[1]) if found else last
+    if sum(map(bool, lines)) < _FEWEST:
+        return text
+    return "\n".join(_NUMBER.sub("", line, count=1) for line in lines)
+
+
+def cells_of(line: str) -> str:
+    """The cells of a row of a Markdown table, with two blanks between them. Other lines as they are."""
+    found = _EDGE.fullmatch(line)
+    if not found or "|" not in found[1]:
+        return line
+    return "  ".join(cell.strip().strip("*`") or "-" for cell in found[1].split("|"))
+
+
+def _tables(lines: list[str]) -> Iterator[str]:
+    """The lines with the rows of each table that has a rule ("|---|---|") as cells. The rule becomes empty."""
+    rules = {number for number, line in enumerate(lines) if "--" in line and "|" in line and _RULE.fullmatch(line)}
+    inside = set[int]()
+    for rule in rules:
+        inside.add(rule - 1)
+        for number in range(rule + 1, len(lines)):
+            if "|" not in lines[number]:
+                break
+            inside.add(number)
+    for number, line in enumerate(lines):
+        if number in rules:
+            yield ""
+        elif number in inside and "|" in line:
+            yield cells_of(line) if _EDGE.fullmatch(line) else cells_of(f"|{line}|")
+        else:
+            yield line
