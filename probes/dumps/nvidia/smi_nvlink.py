@@ -102,6 +102,9 @@ def read(part: Part) -> Iterator[Record]:
         yield _gpu(one, most)
         yield from _links(one)
         yield from _counters(one, part.at)
+    if found and len(found[-1].states) < most:
+        listed = len(found[-1].states)
+        yield part.cut(part.text.rstrip().count("\n"), f"after {listed} of {most} NVLinks of {found[-1].key}")
 
 
 def _line(gpu: _Listed, text: str, where: Evidence) -> None:
