@@ -12,9 +12,9 @@ _CELL = r"[ \t]*:?-{2,}:?[ \t]*"
 _RULE = re.compile(rf"^[ \t]{{0,8}}\|?{_CELL}(?:\|{_CELL})+\|?[ \t]*$", re.MULTILINE)
 _BOLD = re.compile(r"(?<![*\w])\*\*(?=[^\s*])([^*\n]{0,2000}?[^\s*])\*\*(?![*\w])")
 _CODE = re.compile(r"^([ \t]*)`([^`\n]{1,2000})`[ \t]*$", re.MULTILINE)
-# "  # crossing racks", "   <--- here". Not a prompt, not a "#" that belongs to a word, not JSON.
+# "  # crossing racks", "   <--- here". Not "==> FILE <==" (head), a prompt, not a "#" that belongs to a word, not JSON.
 _COMMENT = re.compile(
-    r"(?<=[^\s$#>*|-])[ \t]+(?:#[ \t]{1,3}(?=[A-Za-z])|<(?:-{2,12}|={2,12})(?![>\w=-])|←)[^\n\"$]{0,200}$", re.MULTILINE
+    r"(?<=[^\s$#>*|-])[ \t]+(?:#[ \t]{1,3}(?=[A-Za-z])|<(?:-{2,12}(?![>\w=-])|={2,12}(?=[ \t]+\w))|←)[^\n\"$]{0,200}$", re.MULTILINE
 )
 # "node1:/tmp # lspci"; "0: # nThread", where a launcher puts the rank before a line; a time before a line
 _PROMPT = re.compile(r"[ \t]*\S{0,119}[^\s,{}\[\]\"][ \t]+#")

@@ -131,6 +131,9 @@ def read(part: Part) -> Iterator[Record]:
             yield _incomplete(one, most)
         yield from _links(one)
         yield from _counters(one, part.at)
+    if found and len(found[-1].states) < most:
+        listed = len(found[-1].states)
+        yield part.cut(part.text.rstrip().count("\n"), f"after {listed} of {most} NVLinks of {found[-1].key}")
 
 
 def _incomplete(one: _Listed, most: int) -> NotChecked:

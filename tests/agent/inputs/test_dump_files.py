@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from linkgauge.agent.inputs.dump_files import machine_prefixes, read_dumps
-from linkgauge.agent.inputs.resolve import BadInput, from_paths
+from linkgauge.agent.inputs.resolve import BadInput, from_paths, live
 from linkgauge.agent.pipeline.diagnose import read_snapshot
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Driver
 from linkgauge.models.facts.machine import Event, Net, Node, Pci, Setting
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.entries import Link, Refused
+from linkgauge.probes.host.recorded import Recorded, dump
 
 XID = "[   12.500000] NVRM: Xid (PCI:0000:53:00): 79, pid=1, GPU has fallen off the bus.\n"
 LIMITS = "max locked memory       (kbytes, -l) 64\n"
@@ -148,3 +150,35 @@ def test_files_beside_a_tree_and_a_second_machine(tmp_path: Path) -> None:
     assert [(one.subject, one.why) for one in snapshot.not_checked if one.what == "dump"] == [
         ("b.tar.gz/b/", "these files are of another machine than those below a.tar.gz/a/; a report covers one machine")
     ]
+
+
+@pytest.mark.parametrize("packing", ["folder", "nested", "archive"])
+def test_a_tree_without_proc_is_evaluated_as_under_root(tmp_path: Path, packing: str) -> None:
+    """Vital checks that the files cannot answer make both unknown."""
+    files = {"n1/sys/bus/pci/devices/0000:01:00.0/class": "0x030200\n", "n1/sys/class/dmi/id/product_name": "X1\n"}
+    for name, text in files.items():
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_text(text)
+    (tmp_path / "n1.tar.gz").write_bytes(packed(files))
+    path = {"folder": tmp_path / "in/n1", "nested": tmp_path / "in"}.get(packing, tmp_path / "n1.tar.gz")
+    reports = [
+        evaluate(read_snapshot(source.host, source.readers, Site()))
+        for source in (from_paths([str(path)]), live(str(tmp_path / "in/n1")))
+    ]
+    assert reports[0].verdict == reports[1].verdict == "unknown"
+    assert reports[0].checks == reports[1].checks
+
+
+def test_a_capture_and_dumps_together(tmp_path: Path) -> None:
+    (tmp_path / "capture").write_text(dump(Recorded(1795230000, {"proc/sys/kernel/hostname": "n1"})))
+    (tmp_path / "limits.txt").write_text(LIMITS)
+    source = from_paths([str(tmp_path / "limits.txt"), str(tmp_path / "capture")])
+    snapshot = read_snapshot(source.host, source.readers, Site())
+    assert (snapshot.of(Node)["node"].hostname, snapshot.origin, snapshot.now) == ("n1", "capture", 1795230000)
+    assert list(snapshot.of(Setting)) == ["memlock"]
+
+
+@pytest.mark.parametrize("content", [XID.encode("utf-16"), XID.encode("utf-16-le"), b"\xef\xbb\xbf" + XID.encode()])
+def test_encodings(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "dmesg.txt").write_bytes(content)
+    assert len(facts(tmp_path / "dmesg.txt")[Event]) == 1
