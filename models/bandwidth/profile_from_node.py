@@ -12,6 +12,7 @@ import msgspec
 
 from ..facts.gpu import Gpu
 from ..facts.machine import Mount, Node, Numa, Nvme, Package, Pci, Port, Rdma
+from ..facts.pci_classes import is_network_disk
 from ..facts.records import COLLECTIVES, Flow, Observation
 from ..facts.units import as_utc
 from ..inventory.snapshot import Snapshot
@@ -106,9 +107,10 @@ def _exactly(text: str | None) -> str | None:
 
 
 def _data_disks(snapshot: Snapshot) -> list[Nvme]:
-    """Local NVMe controllers without system file systems."""
+    """Local NVMe controllers without system file systems. Volumes of the network are not local."""
     system = [mount.device or "" for at in ("/", "/boot", "/boot/efi") if (mount := snapshot.of(Mount).get(at))]
-    local = [nvme for nvme in snapshot.of(Nvme).values() if nvme.transport == "pcie"]
+    near = {function.key for function in snapshot.functions("nvme") if not is_network_disk(function)}
+    local = [nvme for nvme in snapshot.of(Nvme).values() if nvme.transport == "pcie" and nvme.address in near]
     return [nvme for nvme in local if not any(device.startswith(f"/dev/{nvme.key}n") for device in system)]
 
 
