@@ -63,7 +63,8 @@ def _group(coverage: Coverage, group: CoverageGroup) -> str:
 
 def scope_of(report: Report) -> str:
     """The areas in which a fault would have been found, and the devices: "NVLink state of 8 GPUs"."""
-    found = [code for code, judged in report.checks.items() if judged and set(codes()[code].severity) != {"info"}]
+    judged = [code for code, judged in report.checks.items() if judged and code in codes()]
+    found = [code for code in judged if set(codes()[code].severity) != {"info"}]
     areas = dict.fromkeys(area for area, prefixes in _AREAS.items() for code in found if code.startswith(prefixes))
     devices = device_counts([device.kind for device in report.topology.devices])
     return ", ".join(areas) + (f" of {', '.join(devices)}" if devices else "")

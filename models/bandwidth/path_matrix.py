@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..facts.gpu import Gpu, GpuPair
-from ..facts.machine import NicPath, Numa
+from ..facts.machine import Numa
+from ..facts.network_paths import NicPath
 from ..graph.path_types import DevicePath, natural, nearest, nics, paths
 from ..graph.topology import Device
 from ..inventory.snapshot import Snapshot

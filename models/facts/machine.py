@@ -111,16 +111,6 @@ class Net(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Optics(Fact):
-    """The optical module of a port: "eth0/module", or "module" if the text does not name the port."""
-
-    net: str | None = None  # key of the Net fact
-    alarms: tuple[str, ...] | None = None  # values beyond the module's alarm thresholds; (): none
-    warnings: tuple[str, ...] | None = None  # values beyond its warning thresholds; (): none
-    stated: bool | None = None  # the module states it itself; False: computed from its values and thresholds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Rdma(Fact):
     """An RDMA device (HCA): "mlx5_0"."""
 
@@ -146,16 +136,6 @@ class Port(Fact):
     lid: int | None = None
     mtu: int | None = None  # of an RDMA packet, bytes; ibv_devinfo: active_mtu
     netdev: str | None = None  # key of the Net fact of the same port
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NicPath(Fact):
-    """The path from a GPU or an RDMA device to an RDMA device, as a tool numbers them: "gpu0-nic3"."""
-
-    a: str | None = None
-    b: str | None = None
-    name: str | None = None  # of `b`: "mlx5_0"
-    path: str | None = None  # "PIX", "PXB", "PHB", "NODE", "SYS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,12 +278,3 @@ class NcclFailure(Fact):
     size: int | None = None  # requested bytes
     text: str | None = None  # the first of the lines
     count: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePair(Fact):
-    """Bandwidth between two nodes, "node1-node2", or of one node in a test of several, "node1" or "node1/mlx5_3"."""
-
-    a: str | None = None
-    b: str | None = None  # None: the rate of node a alone
-    rate: float | None = None  # of a collective: bus bandwidth

@@ -16,12 +16,9 @@ from .machine import (
     Nccl,
     NcclFailure,
     Net,
-    NicPath,
     Node,
-    NodePair,
     Numa,
     Nvme,
-    Optics,
     Package,
     Pci,
     Port,
@@ -31,6 +28,7 @@ from .machine import (
     Setting,
     Transport,
 )
+from .network_paths import NicPath, NodePair, Optics
 from .records import Fact, NotChecked, Observation, Run
 
 KINDS: Mapping[str, type[Fact]] = {

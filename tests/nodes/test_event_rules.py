@@ -18,7 +18,8 @@ from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Re
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.rules.core.log_history import logged
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.kernel_log.patterns import FORMS, group_events
+from linkgauge.probes.kernel_log.forms import FORMS
+from linkgauge.probes.kernel_log.patterns import group_events
 from tests.support.nodes.event_logs import NOW, Told, findings, log, told
 
 PORT, ADDRESS = "0000:00:01.0", "0000:01:00.0"

@@ -100,10 +100,11 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
 
 def _atoms(one: Record) -> Iterator[tuple[Atom, frozenset[int]]]:
     if isinstance(one, Fact):
-        kind, key = type(one).__name__, one.key
+        of: Any = type(one)  # mypy regards the class as unhashable, like its instances
+        kind, key = of.__name__, one.key
         if isinstance(one, Event):  # its key has details of the message
             key = f"{one.kind} {one.code} {one.subject}"
-        known = {name: value for name in _fields(type(one)) if (value := getattr(one, name)) is not None}
+        known = {name: value for name in _fields(of) if (value := getattr(one, name)) is not None}
         for name, value in known.items():
             yield Atom(kind, key, name, repr(value)), _line(one.cites.get(name))
         if not known:

@@ -9,7 +9,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from ...facts.machine import NodePair
+from ...facts.network_paths import NodePair
 from ...facts.reason import Reason
 from ...facts.records import NotChecked
 from ...facts.units import as_gigabytes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...facts.machine import Net, Optics
+from ...facts.machine import Net
+from ...facts.network_paths import Optics
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ....models.facts.machine import NodePair
+from ....models.facts.network_paths import NodePair
 from ....models.facts.records import Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part

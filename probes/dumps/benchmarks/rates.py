@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ....models.bandwidth.expectations import BEFORE
 from ....models.facts.gpu import GpuPair
-from ....models.facts.machine import NodePair
+from ....models.facts.network_paths import NodePair
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ..core.markup import cells_of

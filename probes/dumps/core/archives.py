@@ -141,7 +141,7 @@ def _tar_members(stream: _Limited) -> Iterator[tuple[str, bytes | Link | Folder]
     with tarfile.open(fileobj=stream, mode="r|") as archive:
         for number, member in enumerate(archive):
             _check_count(number)
-            archive.members = []  # tarfile keeps all members, which a stream cannot read again
+            archive.members = []  # type: ignore[attr-defined]  # tarfile keeps all members, which a stream cannot read again
             if member.issym() or member.islnk():
                 target = member.linkname if member.issym() else f"/{member.linkname}"
                 yield member.name, Link(target)
@@ -188,7 +188,7 @@ def _opener(content: bytes) -> Callable[[IO[bytes]], Any] | None:
     return next((opener for magic, opener in _OPENERS.items() if content.startswith(magic)), None)
 
 
-def _read_all(file: IO[bytes]) -> bytes:
+def _read_all(file: IO[bytes] | _Limited) -> bytes:
     content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise _too_long()

@@ -35,7 +35,7 @@ _HEADING = re.compile(
     re.MULTILINE,
 )
 # Marks of Markdown, bullets of lists, and notes behind a line. A row of a table becomes "name: value".
-_MARK = re.compile(r"^(?P<indent>[ \t]*)(?:[-*+•] |[0-9]{1,2}[.)] )(?=\S)|\*\*|`|[ \t]*\\$")
+_MARK = re.compile(r"^(?P<indent>[ \t]*)(?:[-*+•] |[0-9]{1,2}[.)] )(?=\S)|(?<!\*)\*\*(?!\*)|`|[ \t]*\\$")
 _NOTE = re.compile(r"[ \t]+(?:\# |// |<[-=]{1,3} ?|←|\u2b05).*$")
 _ROW = re.compile(r"^[ \t]*\|[ ]*([^|]{1,80}?)[ ]*\|[ ]*([^|]{1,200}?)[ ]*\|?[ \t]*$")
 # The beginning of a log line: time, host, program. The texts of the kernel's log have their own reader.

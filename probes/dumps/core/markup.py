@@ -14,7 +14,8 @@ _BOLD = re.compile(r"(?<![*\w])\*\*(?=[^\s*])([^*\n]{0,2000}?[^\s*])\*\*(?![*\w]
 _CODE = re.compile(r"^([ \t]*)`([^`\n]{1,2000})`[ \t]*$", re.MULTILINE)
 # "  # crossing racks", "   <--- here". Not "==> FILE <==" (head), a prompt, not a "#" that belongs to a word, not JSON.
 _COMMENT = re.compile(
-    r"(?<=[^\s$#>*|-])[ \t]+(?:#[ \t]{1,3}(?=[A-Za-z])|<(?:-{2,12}(?![>\w=-])|={2,12}(?=[ \t]+\w))|←)[^\n\"$]{0,200}$", re.MULTILINE
+    r"(?<=[^\s$#>*|-])[ \t]+(?:#[ \t]{1,3}(?=[A-Za-z])|<(?:-{2,12}(?![>\w=-])|={2,12}(?=[ \t]+\w))|←)[^\n\"$]{0,200}$",
+    re.MULTILINE,
 )
 # "node1:/tmp # lspci"; "0: # nThread", where a launcher puts the rank before a line; a time before a line
 _PROMPT = re.compile(r"[ \t]*\S{0,119}[^\s,{}\[\]\"][ \t]+#")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ....models.facts.machine import Optics
+from ....models.facts.network_paths import Optics
 from ....models.facts.records import Evidence, Record
 from ..core.key_values import begins, entry
 from ..core.part import Part

@@ -141,7 +141,7 @@ def _incomplete(one: _Listed, most: int) -> NotChecked:
     why = f"the list has {len(one.states)} links" + (f" of {wanted}" if wanted > len(one.states) else "")
     how = "copy the whole output of nvidia-smi nvlink -s"
     path = one.where.source
-    return NotChecked(what="Gpu.nvlinks", subject=one.key, reason=Reason.UNREADABLE, path=path, detail=why, how=how)
+    return NotChecked(what="Gpu.nvlinks", subject=one.key, reason=Reason.INCOMPLETE, path=path, detail=why, how=how)
 
 
 def _line(gpu: _Listed, text: str, where: Evidence) -> None:

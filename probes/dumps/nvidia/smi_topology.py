@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....models.facts.gpu import Gpu, GpuPair
-from ....models.facts.machine import NicPath
+from ....models.facts.network_paths import NicPath
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import P2P, PATHS

@@ -26,7 +26,8 @@ SAMPLE = Sample("smi_nvlink", "links", TEXT)
 
 @pytest.mark.parametrize("name", SEEN_THROUGH)
 def test_facts_are_kept(name: str) -> None:
-    found = counts(rows(samples("[nsl]*"), name))
+    whole = [sample for sample in samples("[nsl]*") if "excerpts" not in sample.name]  # these have a frame already
+    found = counts(rows(whole, name))
     assert found["facts kept"] >= 0.99 * found["facts"] > 0
     assert (found["new"], found["blind"]) == (0, 0)
 

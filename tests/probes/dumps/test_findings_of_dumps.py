@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from linkgauge.agent.cli.main import main
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu, GpuPair
-from linkgauge.models.facts.machine import HostBridge, Node, NodePair, Numa, Pci
+from linkgauge.models.facts.machine import HostBridge, Node, Numa, Pci
+from linkgauge.models.facts.network_paths import NodePair
 from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Report

@@ -14,7 +14,6 @@ from linkgauge.models.facts.machine import (
     NcclFailure,
     Net,
     Node,
-    NodePair,
     Numa,
     Nvme,
     Package,
@@ -25,6 +24,7 @@ from linkgauge.models.facts.machine import (
     Setting,
     Transport,
 )
+from linkgauge.models.facts.network_paths import NodePair
 from linkgauge.models.facts.records import Flow, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.inventory import Inventory

@@ -1,0 +1,36 @@
+"""Facts about the network that only outputs of tools show: optical modules, paths to NICs, pairs of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .records import Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optics(Fact):
+    """The optical module of a port: "eth0/module", or "module" if the text does not name the port."""
+
+    net: str | None = None  # key of the Net fact
+    alarms: tuple[str, ...] | None = None  # values beyond the module's alarm thresholds; (): none
+    warnings: tuple[str, ...] | None = None  # values beyond its warning thresholds; (): none
+    stated: bool | None = None  # the module states it itself; False: computed from its values and thresholds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NicPath(Fact):
+    """The path from a GPU or an RDMA device to an RDMA device, as a tool numbers them: "gpu0-nic3"."""
+
+    a: str | None = None
+    b: str | None = None
+    name: str | None = None  # of `b`: "mlx5_0"
+    path: str | None = None  # "PIX", "PXB", "PHB", "NODE", "SYS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePair(Fact):
+    """Bandwidth between two nodes, "node1-node2", or of one node in a test of several, "node1" or "node1/mlx5_3"."""
+
+    a: str | None = None
+    b: str | None = None  # None: the rate of node a alone
+    rate: float | None = None  # of a collective: bus bandwidth
