@@ -152,7 +152,7 @@ def test_a_driver_that_hangs_is_asked_again_after_1_5_and_30_minutes(
     hgx = service(tmp_path, config=Config(cycle="1m"))
     hgx.host.hangs = {"nvml"}
     report = hgx.cycle()
-    assert (report.verdict, found(report)) == ("unknown", [])
+    assert (report.verdict, found(report)) == ("failed", [("gpu-driver-failed", "node")])
     lost = NotChecked(what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail="no answer within 80 s")
     assert lost in report.not_checked
     at, asked = 0.0, [0.0]

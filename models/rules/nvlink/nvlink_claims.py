@@ -198,5 +198,5 @@ def has_rate(snapshot: Snapshot, gpu: Gpu) -> bool:
 
 RULES = (
     Rule("nvlink-slow", Gpu, (), slower, has_rate),
-    Rule("nvlink-inactive", Gpu, (), fewer, has_xgmi),
+    Rule("nvlink-inactive", Gpu, ("GpuLink",), fewer, has_xgmi),
 )
