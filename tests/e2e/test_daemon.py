@@ -85,6 +85,7 @@ def test_an_hour_of_cycles(service: Callable[..., Node], tmp_path: Path) -> None
         "pci_config": 1,
         "statvfs": 6,
         "fabric_manager": 6,
+        "nvme_health": 6,
     }
     assert (at.host.reads - first) / 59 < first
     at.cycle()
