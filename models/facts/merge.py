@@ -92,4 +92,5 @@ def _merged(several: Sequence[Fact], conflicts: list[Conflict]) -> Fact:
                 kept = next(one for one in several if getattr(one, name) is not None)
                 conflicts.append(Conflict(kept, fact, name))
     # replace() would double the time of this function, and each cycle merges hundreds of facts.
-    return kind(key=first.key, cites=cites, **merged)  # type: ignore[no-any-return]
+    whole: Fact = kind(key=first.key, cites=cites, **merged)
+    return whole

@@ -13,18 +13,18 @@ from .pci_tree import functions_above
 from .snapshot import Snapshot, once_per_snapshot
 
 V = TypeVar("V", bound=Hashable)
-_AGREE = 3  # devices with the same value; two of three may be built differently
+FEWEST = 3  # devices with the same value; two of three may be built differently
 _CARRIERS = frozenset({"gpu", "nic", "nvme", "nvswitch", "storage"})
 
 
 def strict_majority(values: Iterable[V | None]) -> V | None:
     """The value of more than half of the known values, if at least three devices have it."""
     known = [value for value in values if value is not None]
-    if len(known) < _AGREE:
+    if len(known) < FEWEST:
         return None
     best = max(dict.fromkeys(known), key=known.count)
     agree = known.count(best)
-    return best if agree >= _AGREE and 2 * agree > len(known) else None
+    return best if agree >= FEWEST and 2 * agree > len(known) else None
 
 
 def cohort_of(snapshot: Snapshot, function: Pci) -> Sequence[Pci]:

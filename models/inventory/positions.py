@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..facts.machine import Pci
 from ..facts.pci_classes import kind_of
-from .cohorts import carried, ports_above, product_of_function, strict_majority
+from .cohorts import FEWEST, carried, ports_above, product_of_function, strict_majority
 from .snapshot import Snapshot, once_per_snapshot
 
 _KINDS = ("gpu", "nic", "nvme")
@@ -32,6 +32,11 @@ class Gap:
 def gaps(snapshot: Snapshot) -> tuple[Gap, ...]:
     """All empty positions of the node."""
     return tuple(gap for group in _equal_switches(snapshot).values() for gap in _gaps(snapshot, group))
+
+
+def has_equal_switches(snapshot: Snapshot) -> bool:
+    """Whether the node has switches that can show what each of them should have."""
+    return any(len(group) >= FEWEST for group in _equal_switches(snapshot).values())
 
 
 def is_regular(snapshot: Snapshot, kind: str) -> bool:

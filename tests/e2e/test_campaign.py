@@ -21,10 +21,13 @@ FAULTS: dict[str, Entry | None] = {
     "rubbish": "\x7fELF\x02 ~ rubbish \ufffd",
 }
 # What a kernel has or has not: without the file there is nothing to judge.
-OPTIONAL = {"cpu-governor", "cpu-throttled", "host-memory-errors"}
+OPTIONAL = {"cpu-governor", "cpu-throttled", "cpu-missing", "host-memory-errors"}
 # What hides a link of a GPU or NIC, whether it is there, or whether its port is up: never ok without it.
-# Two sources read these files, so each reports the fault. The capture has no call with other arguments.
-SHARED = re.compile(r"^proc/(cpuinfo|self/mounts|self/status)$|/nvme\d+/model$|/net/\w+/type$")
+# Two sources read these files, or they give two values, so each reports the fault. The capture has no call with other
+# arguments.
+SHARED = re.compile(
+    r"^proc/(cpuinfo|self/mounts|self/status)$|/nvme\d+/(model|state|transport)$|/net/\w+/type$|/iommu_groups/\d+/type$"
+)
 VITAL = re.compile(r"/0000:[0-9a-f:.]+/(current_link_width|max_link_width)$|/infiniband/mlx5_\d+/ports/1/state$")
 
 

@@ -85,6 +85,7 @@ def test_an_hour_of_cycles(service: Callable[..., Node], tmp_path: Path) -> None
         "pci_config": 1,
         "statvfs": 6,
         "fabric_manager": 6,
+        "nvme_health": 6,
     }
     assert (at.host.reads - first) / 59 < first
     at.cycle()
@@ -152,7 +153,7 @@ def test_a_driver_that_hangs_is_asked_again_after_1_5_and_30_minutes(
     hgx = service(tmp_path, config=Config(cycle="1m"))
     hgx.host.hangs = {"nvml"}
     report = hgx.cycle()
-    assert (report.verdict, found(report)) == ("unknown", [])
+    assert (report.verdict, found(report)) == ("failed", [("gpu-driver-failed", "node")])
     lost = NotChecked(what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail="no answer within 80 s")
     assert lost in report.not_checked
     at, asked = 0.0, [0.0]

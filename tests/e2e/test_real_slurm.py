@@ -66,4 +66,5 @@ def test_a_node_is_drained_and_comes_back(tmp_path: Path) -> None:
         told = slurm.until(lambda told: "DRAIN" not in told and "State=IDLE " in told)
         assert "Reason=" not in told
         assert slurm.ask("srun", "--immediate=60", "echo", "ran again").splitlines()[-1] == "ran again"
-    assert len([line for line in scripts.log if line.startswith("job ")]) == 2
+        # Slurm starts the epilog after srun has returned.
+        slurm.until(lambda told: len([line for line in scripts.log if line.startswith("job ")]) == 2)

@@ -61,7 +61,7 @@ def test_from_its_start_to_its_end(root: Path, tmp_path: Path) -> None:
         assert one.end() == 0
         assert one.until("STOPPING=1")
     assert one.lines[-1].endswith(" info    ended")
-    assert sorted(os.listdir(tmp_path / "state")) == ["last.json", "service.json"]
+    assert sorted(os.listdir(tmp_path / "state")) == ["inventory.json", "last.json", "service.json"]
 
 
 def test_what_it_imports(root: Path, tmp_path: Path) -> None:

@@ -21,22 +21,11 @@ from linkgauge.models.site.schema import Site
 from linkgauge.probes.kernel_log.forms import FORMS
 from linkgauge.probes.kernel_log.patterns import group_events
 from tests.support.nodes.event_logs import NOW, Told, findings, log, told
+from tests.support.nodes.fabric_ports import BRIDGE
+from tests.support.nodes.fabric_ports import GPU as FUNCTION
+from tests.support.nodes.fabric_ports import GPU_0 as ADDRESS
+from tests.support.nodes.fabric_ports import PORT_0 as PORT
 
-PORT, ADDRESS = "0000:00:01.0", "0000:01:00.0"
-BRIDGE = Pci(key=PORT, parent="pci0000:00", pci_class=0x060400, vendor=0x8086, max_speed=32e9, max_width=16)
-FUNCTION = Pci(
-    key=ADDRESS,
-    parent=PORT,
-    pci_class=0x030200,
-    vendor=0x10DE,
-    device=0x2330,
-    driver="nvidia",
-    speed=32e9,
-    width=16,
-    max_speed=32e9,
-    max_width=16,
-    lost=False,
-)
 GPU = Gpu(key="gpu0", name="NVIDIA H100 PCIe", address=ADDRESS)
 XID = "NVRM: Xid (PCI:0000:01:00): {}, pid=1, name=x, what it says"
 LOADED = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build"

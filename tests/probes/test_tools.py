@@ -177,5 +177,5 @@ def test_nvidia_smi_stands_in_where_the_library_cannot_be_used(install: Install,
     (told,) = (one for one in said if isinstance(one, NotChecked) and one.what == "NVML")
     assert told.why == f"{alone[0].why}: nvidia-smi was asked instead"
     report = diagnose(host, named("gpus", "gpu_wiring"), measure_nothing, Site())
-    assert [(one.code, one.subject) for one in report.findings] == [("gpu-row-remap", B)]
+    assert [(one.code, one.subject) for one in report.findings] == [("gpu-row-remap", B), ("pcie-link-narrow", B)]
     assert any(one.what == "NVML" for one in report.not_checked)

@@ -24,6 +24,13 @@ BASES: Mapping[Corroboration, Basis] = {  # what a finding names as the basis of
     "baseline": "baseline",
     "load": "capability",
 }
+EVIDENCE: Mapping[Basis, Corroboration] = {  # the kind of evidence that an expectation of this basis is
+    "site": "site",
+    "profile": "profile",
+    "capability": "product",
+    "kin": "cohort",
+    "baseline": "baseline",
+}
 
 
 class Support(msgspec.Struct, frozen=True):

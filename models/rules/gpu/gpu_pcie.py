@@ -76,7 +76,7 @@ def _driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:
     product, supports = gpu_product(snapshot, gpu), []
     if lanes := _of_machine(snapshot):
         supports.append(lanes)
-    if product and product.fabric:
+    if product and product.fabric and not product.c2c_rate:  # traffic of a Grace machine uses NVLink-C2C
         supports.append(Support("product", product.width, f"{product.name} ({product.source})"))
     equal = gpu_cohort(snapshot, gpu)
     if most := strict_majority(other.pcie_width for other in equal):

@@ -11,7 +11,7 @@ from ...facts.machine import Node, Numa, Package, Pci, Rdma
 from ...facts.pci_classes import NETWORK_DISK, is_network_disk
 from ...facts.records import Evidence
 from ...inventory.inventory import Item
-from ...inventory.positions import Gap, gaps, is_regular
+from ...inventory.positions import Gap, gaps, has_equal_switches, is_regular
 from ...inventory.present import comparable, known_absent, removed
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
@@ -143,7 +143,7 @@ def empty_position(kind: str) -> Rule:
 
     def where(snapshot: Snapshot, node: Node) -> bool:
         counted = kind == "gpu" and whole(snapshot) is not None  # gpu/missing.py reports a missing GPU
-        return snapshot.origin != "dumps" and not counted
+        return snapshot.origin != "dumps" and not counted and has_equal_switches(snapshot)
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         named = {port for item in known_absent(snapshot, kind) for port in item.above}

@@ -26,6 +26,14 @@ NOT_A_JOB = NotChecked(
     how="run linkgauge diagnose --context job inside a job",
 )
 
+_MAYBE_A_CONTAINER = NotChecked(
+    what="Node.container",
+    subject="node",
+    reason=Reason.OTHER_CONTEXT,
+    detail="nothing says whether this is a container, which has shared memory of its own",
+    how="run linkgauge diagnose --context job inside a job",
+)
+
 
 def is_shared_memory(snapshot: Snapshot, mount: Mount) -> bool:
     """Select the shared memory of nodes with several GPUs."""
@@ -36,7 +44,9 @@ def shared_memory(snapshot: Snapshot, mount: Mount) -> Iterator[Finding | NotChe
     """Shared memory is smaller than NCCL needs. Jobs without containers use the shared memory of the host."""
     node = snapshot.of(Node).get("node")
     host = snapshot.context == "host"
-    if host and (node is None or node.container != "" or snapshot.origin == "dumps"):
+    if host and snapshot.origin != "dumps" and (node is None or node.container is None):
+        yield _MAYBE_A_CONTAINER
+    elif host and (node is None or node.container != "" or snapshot.origin == "dumps"):
         yield NOT_A_JOB
     elif mount.size is not None and mount.size < _SHARED:
         yield Finding(

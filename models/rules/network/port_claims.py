@@ -10,19 +10,12 @@ from ...facts.units import as_gigabits
 from ...inventory.cohorts import strict_majority
 from ...inventory.present import earlier_item
 from ...inventory.snapshot import Snapshot
-from ...report import Basis, Corroboration
-from ..core.claims import Claim, Support, baseline
+from ...report import Corroboration
+from ..core.claims import EVIDENCE, Claim, Support, baseline
 from ..core.machine_expectations import profile
 from .ports import AnyPort, cohort, function_of, network_of, once_per_port, rate_of, real, role_of, up
 
 STATE, RATE = "port state", "port rate"
-_EVIDENCE: dict[Basis, Corroboration] = {
-    "site": "site",
-    "profile": "profile",
-    "capability": "product",
-    "kin": "cohort",
-    "baseline": "baseline",
-}
 _COMMON = "only equal ports show the rate, and all may have the same fault"
 _UNUSED = "nothing says that a cable belongs there"
 _SMALLEST_COHORT = 2
@@ -63,7 +56,7 @@ def _state_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
     state, role = up(port), role_of(snapshot, port)
     if state is None or (role is None and (state or not is_wanted(snapshot, port))):
         return None
-    supports = (Support(_EVIDENCE[role.basis], 1, role.why),) if role else ()
+    supports = (Support(EVIDENCE[role.basis], 1, role.why),) if role else ()
     return Claim(
         group="links", subject=port.key, quantity=STATE, observed=int(state), supports=supports, doubt=_doubt(role)
     )

@@ -10,8 +10,8 @@ from ...facts.records import Evidence
 from ...facts.units import as_gigabytes
 from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Corroboration, Finding
-from ..core.claims import Claim, Support
+from ...report import Finding
+from ..core.claims import EVIDENCE, Claim, Support
 from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, gpu_product, gpus_by_name, place_of, subject_of
 from ..core.rule import Rule
 from .interconnect_kind import is_alone, is_part
@@ -20,7 +20,6 @@ from .nvlink import may_have, normal
 COUNT, RATE, XGMI = "active NVLinks", "rate of {} links", "active xGMI links"
 _NAMES = {"nvlink": "NVLink", "c2c": "NVLink-C2C", "xgmi": "xGMI"}
 _SAME = 0.9  # a driver reports the data rate or the signalling rate; they differ by 3 to 6 % (H100, B200)
-_BY: Mapping[str, Corroboration] = {"site": "site", "profile": "profile", "capability": "product", "kin": "cohort"}
 _NO_LINK = "no NVLink is active: the card has no bridge, or all links of its bridge are down"
 
 
@@ -45,9 +44,9 @@ def _rate_claims(snapshot: Snapshot) -> Mapping[tuple[str, str], Claim]:
             source = (
                 f"{every.count(most)} of {len(every)} links of equal GPUs have {as_gigabytes(most)}" if most else ""
             )
-            kin = [Support("cohort", _SAME * most, source)] if most else []
+            equal = [Support("cohort", _SAME * most, source)] if most else []
             found |= {
-                (gpu.key, kind): _rate(snapshot, gpu, kind, rates[gpu.key], kin) for gpu in cohort if rates[gpu.key]
+                (gpu.key, kind): _rate(snapshot, gpu, kind, rates[gpu.key], equal) for gpu in cohort if rates[gpu.key]
             }
     return found
 
@@ -58,7 +57,7 @@ def _count(snapshot: Snapshot, gpu: Gpu) -> Iterator[Claim]:
     if gpu.nvlinks is None or not ports or not may_have(snapshot, gpu) or (not gpu.nvlinks and is_alone(snapshot)):
         return
     wanted = normal(snapshot, gpu)
-    supports = (Support(_BY[wanted.basis], wanted.count, wanted.source),) if wanted and wanted.basis in _BY else ()
+    supports = (Support(EVIDENCE[wanted.basis], wanted.count, wanted.source),) if wanted else ()
     yield Claim(
         group="links",
         subject=subject_of(gpu),
@@ -144,11 +143,11 @@ def _active(snapshot: Snapshot) -> Mapping[tuple[str, str], dict[str, float]]:
     return found
 
 
-def _rate(snapshot: Snapshot, gpu: Gpu, kind: str, rates: Mapping[str, float], kin: list[Support]) -> Claim:
+def _rate(snapshot: Snapshot, gpu: Gpu, kind: str, rates: Mapping[str, float], equal: list[Support]) -> Claim:
     """The lowest rate of the active links."""
-    known, supports = gpu_product(snapshot, gpu), kin
+    known, supports = gpu_product(snapshot, gpu), equal
     if known and known.link_kind == kind and known.link_rate:
-        supports = [Support("product", _SAME * known.link_rate, f"{known.name} ({known.source})"), *kin]
+        supports = [Support("product", _SAME * known.link_rate, f"{known.name} ({known.source})"), *equal]
     return Claim(
         group="links",
         subject=subject_of(gpu),
@@ -201,5 +200,5 @@ def has_rate(snapshot: Snapshot, gpu: Gpu) -> bool:
 
 RULES = (
     Rule("nvlink-slow", Gpu, (), slower, has_rate),
-    Rule("nvlink-inactive", Gpu, (), fewer, has_xgmi),
+    Rule("nvlink-inactive", Gpu, ("GpuLink",), fewer, has_xgmi),
 )

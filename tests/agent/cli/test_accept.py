@@ -19,6 +19,6 @@ def test_a_gpu_that_the_machine_type_has_is_missing_after_accept_too(tmp_path: P
     gone.write_text(dump(build(text + "[device.gpu5]\ngone = true\n")))
     assert accept("/", [str(whole)], None, NOTHING, False, state)[1] == "ok"
     for anyway, verdict in ((False, "failed"), (True, "ok"), (False, "failed")):
-        told, result = accept("/", [str(gone)], None, NOTHING, anyway, state)
+        text, result = accept("/", [str(gone)], None, NOTHING, anyway, state)
         assert result == verdict
-        assert "gpu-missing" in told
+        assert "gpu-missing" in text
