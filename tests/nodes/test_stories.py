@@ -225,7 +225,7 @@ def scattering(loss: float, chance: Random, asked: list[int]) -> Probes:
 
     def probes(report: Report, undecided: frozenset[Repeated]) -> Iterable[Source]:
         todo = (
-            [ends for run in undecided for ends in run] if report.levels else [(f"gpu{gpu}", ROOT) for gpu in range(8)]
+            sorted(ends for run in undecided for ends in run) if report.levels else [(f"gpu{gpu}", ROOT) for gpu in range(8)]
         )
         asked.append(len(todo))
         rounds = BATCH if report.levels else 1
