@@ -66,7 +66,8 @@ def test_no_alarm(name: str) -> None:
     source = from_paths([str(path)])
     report = diagnose(source.host, source.readers, measure_nothing, Site())
     assert [(f.code, f.subject) for f in report.findings if f.severity != "info"] == []
-    assert (report.verdict, report.not_checked) == ("ok", ())
+    # A cloud's file gives the links that a machine should have: it shows no state that could be wrong.
+    assert (report.verdict, report.not_checked) == ("unknown" if name.startswith(("aws_", "azure_")) else "ok", ())
 
 
 @pytest.mark.parametrize("name", SHOWN)
