@@ -69,7 +69,7 @@ def run_tool(host: Host, tool: str) -> Iterator[Record]:
 
 def outputs(tool: str) -> Iterator[Record]:
     """Run each command of the tool, in the child process. Records cite the output as "nvidia-smi topo -m:7"."""
-    from .dumps import read_text  # imports about thirty readers
+    from .dumps.read import read_text  # imports about thirty readers
 
     entry = _TOOLS[tool]
     path = f"{os.environ.get('PATH') or os.defpath}:{_PATH}"

@@ -118,11 +118,11 @@ def _tree(collected: Recorded, prefixes: Sequence[str]) -> Input:
     """The files of a machine, and dumps beside them. A sosreport has a few files of /sys, and the PCI functions from
     lspci: its dumps are parts of a machine.
     """
-    from ...probes import dumps
+    from ...probes.dumps import read
 
     machine = dump_files.machine_at(collected.entries, prefixes)
     texts = {name: entry for name, entry in machine.entries.items() if isinstance(entry, str)}
-    others = [name for name, text in texts.items() if _is_dump(name) or _is_log(name) and dumps.recognise(text)]
+    others = [name for name, text in texts.items() if _is_dump(name) or _is_log(name) and read.recognise(text)]
     if others and not dump_files.has_pci(machine):
         machine.origin = "dumps"
     left = tuple(_other_machine(head, prefixes[0]) for head in prefixes[1:] if not head.startswith(prefixes[0]))
@@ -139,9 +139,9 @@ def _single_file(shown: str, collected: Recorded, file: tuple[str, Entry]) -> In
             return Input(parse(f"{entry}\n"), SOURCES)
         except ValueError as wrong:
             raise BadInput(f"--from {shown}: {wrong}") from None
-    from ...probes import dumps
+    from ...probes.dumps import read
 
-    if isinstance(entry, str) and dumps.recognise(entry):
+    if isinstance(entry, str) and read.recognise(entry):
         return Input(collected, _dumps([name]))
     raise BadInput(
         f"--from {shown}: neither a capture (its first line begins with '{dump_files.CAPTURE}') nor the output of a "
@@ -155,7 +155,7 @@ def _is_capture(entry: Entry) -> bool:
 
 def _dumps(names: Iterable[str]) -> tuple[Source, ...]:
     """One source for each dump file. Its host is the folder of the dumps."""
-    from ...probes.dumps import read_dump
+    from ...probes.dumps.read import read_dump
 
     return tuple(Source("dump", partial(read_dump, name)) for name in names)
 

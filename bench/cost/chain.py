@@ -17,7 +17,7 @@ from linkgauge.exporters.text.report import as_text
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps import read_text
+from linkgauge.probes.dumps.read import read_text
 
 STAGES = ("read", "assemble", "evaluate", "text", "json")
 MOST_GROWTH = 6.0  # times as long for four times as many lines

@@ -19,7 +19,7 @@ from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
-import linkgauge.probes.dumps
+import linkgauge.probes.dumps.read
 import linkgauge.probes.kernel_log
 import linkgauge.probes.parsing
 from bench.fuzz.fuzz_checks import TooSlow, deadline

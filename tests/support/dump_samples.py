@@ -28,7 +28,7 @@ from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.records import NotChecked, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps import read_text
+from linkgauge.probes.dumps.read import read_text
 from tests.support.paths import TESTS
 
 SAMPLES = TESTS / "probes/dumps/samples"

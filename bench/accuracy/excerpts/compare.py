@@ -16,7 +16,7 @@ from linkgauge.models.facts.records import Evidence, Fact, Flow, NotChecked, Obs
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Finding, Verdict
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps import read_text
+from linkgauge.probes.dumps.read import read_text
 from linkgauge.probes.host.texts import decoded
 
 AT = 1795230000.0

@@ -20,8 +20,8 @@ from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps import read_text
 from linkgauge.probes.dumps.core.split import clean
+from linkgauge.probes.dumps.read import read_text
 from linkgauge.probes.kernel_log.forms import FORMS
 from linkgauge.probes.kernel_log.messages import find_messages
 from tests.support.dump_samples import SAMPLES

@@ -8,7 +8,7 @@ from linkgauge.models.evaluate import evaluate
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps import read_text
+from linkgauge.probes.dumps.read import read_text
 
 AT = 1795230000.0
 

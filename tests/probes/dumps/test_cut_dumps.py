@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from linkgauge.models.facts.records import Fact, Flow, NotChecked, Observation, Record
-from linkgauge.probes.dumps import read_text
+from linkgauge.probes.dumps.read import read_text
 from tests.support.dump_samples import AT, CHANGES, SAMPLES, TEXTS, outputs, sample_files, text_of
 from tests.support.samples import read, recorded_texts
 

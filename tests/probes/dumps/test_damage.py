@@ -16,7 +16,7 @@ from linkgauge.models.evaluate import evaluate
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps import read_text
+from linkgauge.probes.dumps.read import read_text
 from tests.support.dump_samples import AT, SAMPLES, outputs, sample_files
 
 FOLDERS = sorted({str(path.parent.relative_to(SAMPLES)) for path in sample_files()})

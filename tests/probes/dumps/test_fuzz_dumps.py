@@ -9,13 +9,13 @@ import pytest
 
 from bench.fuzz.fuzz import ARCHIVES, NAMES, SHARED, fuzz, inputs_of
 from linkgauge.models.facts.records import Evidence, NotChecked
-from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.benchmarks import fio, nccl, nvbandwidth, p2p_bandwidth
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host.storage_json import read as read_json
 from linkgauge.probes.dumps.network import ib_fabric
 from linkgauge.probes.dumps.nvidia import bug_report, smi_csv, smi_table, smi_topology
 from linkgauge.probes.dumps.pci import lspci
+from linkgauge.probes.dumps.read import recognise
 
 pytestmark = pytest.mark.slow
 

@@ -24,9 +24,9 @@ from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Snapshot
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps import recognise
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host import nccl_topo
+from linkgauge.probes.dumps.read import recognise
 from tests.support.dump_samples import SAMPLES, text_of
 from tests.support.gpu.nccl_paths import paths
 from tests.support.nodes.described import ALL, FOLDER, node

@@ -12,7 +12,7 @@ from linkgauge.models.facts.records import Observation
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps import read_text, recognise
+from linkgauge.probes.dumps.read import read_text, recognise
 from tests.support.dump_samples import AT
 
 GPUS = range(4)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Observation
-from linkgauge.probes.dumps import read_dump, recognise
 from linkgauge.probes.dumps.benchmarks import nccl_log
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import is_filler, split
+from linkgauge.probes.dumps.read import read_dump, recognise
 from linkgauge.probes.dumps.registry import READERS
 from linkgauge.probes.host.live import Live
 from tests.support.dump_samples import SAMPLES, rendered, text_of

@@ -14,7 +14,7 @@ import pytest
 
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.records import Fact, Observation
-from linkgauge.probes.dumps import read_text, recognise
+from linkgauge.probes.dumps.read import read_text, recognise
 from tests.support.dump_samples import (
     AT,
     EXPECTED,

@@ -1,0 +1,76 @@
+"""Read the output of other tools: find the reader of each part of a text, and name the lines that no reader knows."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from ...models.facts.reason import Reason
+from ...models.facts.records import NotChecked, Record
+from ..host.host import Host, Unreadable
+from .core.part import Part
+from .core.split import is_filler, split
+from .host.log_events import read_events
+from .registry import READERS
+
+# the part of an XML file before its root element
+_NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
+_HEAD = 1 << 16  # characters
+_OWN_EVENTS = ("kernel_text", "other_hosts")  # readers of parts in which no further log lines are searched
+_MOST_NAMED = 5  # unknown line ranges named in a message
+
+
+def recognise(text: str) -> bool:
+    """Whether the text contains the output of a known tool."""
+    return any(_is_known(some) for some in dict.fromkeys((text[:_HEAD], text)))  # the head is enough for most files
+
+
+def _is_known(text: str) -> bool:
+    parts = list(split("", text, 0.0, READERS))
+    return any(reader for reader, _ in parts) or any(True for _, part in parts for _ in read_events(part))
+
+
+def read_dump(name: str, host: Host) -> Iterator[Record]:
+    """The records in a file, and a NotChecked that names the lines in no known format."""
+    printable = os.fsencode(name).decode("utf-8", "replace")  # a file name can contain any bytes
+    try:
+        text = host.read(name)
+    except Unreadable as refusal:
+        reason = Reason.UNREADABLE if refusal.code is None else refusal.reason
+        yield NotChecked(what="dump", subject=printable, reason=reason, detail=refusal.why, how=refusal.how)
+        return
+    if text is None:
+        why = "a symbolic link whose target is missing or outside the folder"
+        yield NotChecked(
+            what="dump", subject=printable, reason=Reason.NOT_INSTALLED, detail=why, how="copy the file into the folder"
+        )
+        return
+    yield from read_text(printable, text, host.now())
+
+
+def read_text(name: str, text: str, at: float) -> Iterator[Record]:
+    """The records in a text with this name. `at` is the time at which it was read, in seconds since 1970."""
+    unknown: list[Part] = []
+    known = 0
+    for reader, part in split(name, text, at, READERS):
+        events = () if reader and reader.name in _OWN_EVENTS else tuple(read_events(part))
+        yield from events
+        if reader:
+            known += 1
+            yield from reader.read(part)
+        elif events:
+            known += 1
+        elif not _NOTHING.fullmatch(part.text) and not is_filler(part):
+            unknown.append(part)
+    if unknown or not known:
+        yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=_unknown(unknown, known))
+
+
+def _unknown(parts: list[Part], known: int) -> str:
+    tools = ", ".join(reader.name for reader in READERS)
+    if not known:
+        return f"not in a known format (known: {tools})"
+    ranges = [f"{part.first}" if part.first == part.last else f"{part.first}-{part.last}" for part in parts]
+    more = f" and {len(ranges) - _MOST_NAMED} more" if len(ranges) > _MOST_NAMED else ""
+    return f"lines {', '.join(ranges[:_MOST_NAMED])}{more} are not in a known format"
