@@ -12,6 +12,7 @@ from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps.core.markup import without_markup
 from linkgauge.probes.dumps.core.other_hosts import OTHER_HOSTS
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.reader import Reader
@@ -63,9 +64,10 @@ def check(reader: Reader, text: str, through: bool, evaluated: bool) -> float:
 def _whole(text: str, plain: str) -> list[Record]:
     """The records of all readers.
 
-    The parts must together be the text, except for frames around lines (core/frames.py).
+    The parts must together be the text, except for frames around lines (core/frames.py) and markup (core/markup.py).
     """
-    lines, records, words, bared = plain.split("\n"), list[Record](), list[str](), False
+    lines, records, words = plain.split("\n"), list[Record](), list[str]()
+    bared = without_markup(plain)[0] != plain
     for reader, part in split(_FILE, text, AT, READERS):
         mine = part.text.rstrip("\n").split("\n")
         theirs = lines[part.first - 1 : part.first - 1 + len(mine)]

@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linkgauge.probes.dumps.core.reader import Reader
 from linkgauge.probes.dumps.core.shapes import shape, shape_expression
 from linkgauge.probes.dumps.registry import READERS
+from tests.support.samples import samples
+
+LOOKING_AHEAD = ("rates",)  # few of the lines that hypothesis makes of the expression fit what it looks ahead for
 
 
 @pytest.mark.parametrize(
@@ -50,16 +54,19 @@ def test_a_shape() -> None:
 @settings(max_examples=30)  # of each of forty tools
 @given(data=st.data())
 @pytest.mark.slow
-def test_no_beginning_is_missed(family: object, data: st.DataObject) -> None:
-    begin: str = family.begin  # type: ignore[attr-defined]
-    line = data.draw(st.from_regex(re.compile(begin, re.MULTILINE)))
-    found = re.compile(begin, re.MULTILINE).search(line)
+def test_no_beginning_is_missed(family: Reader, data: st.DataObject) -> None:
+    begin = re.compile(family.begin, re.MULTILINE)
+    if family.name in LOOKING_AHEAD:
+        lines = [found[0] for text in samples(recorded=False)[family.name] for found in begin.finditer(text)]
+        line = data.draw(st.sampled_from(lines))
+    else:
+        line = data.draw(st.from_regex(begin))
+    found = begin.search(line)
     assert found
     rest = line[found.start() :].partition("\n")[0]
-    assert re.compile(shape_expression(begin), re.MULTILINE).match(shape(rest))
+    assert re.compile(shape_expression(family.begin), re.MULTILINE).match(shape(rest))
 
 
 @pytest.mark.parametrize("family", READERS, ids=lambda family: family.name)
-def test_a_loosened_beginning_still_tells_lines_apart(family: object) -> None:
-    begin: str = family.begin  # type: ignore[attr-defined]
-    assert not re.compile(shape_expression(begin), re.MULTILINE).match("a line of 0 words")
+def test_a_loosened_beginning_still_tells_lines_apart(family: Reader) -> None:
+    assert not re.compile(shape_expression(family.begin), re.MULTILINE).match("a line of 0 words")
