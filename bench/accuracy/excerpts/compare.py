@@ -21,12 +21,22 @@ from linkgauge.probes.host.texts import decoded
 
 AT = 1795230000.0
 _NAME = "excerpt"
-# Values of a log as a whole, or of its clock: the time, the number and the text of the lines.
-_OF_THE_LOG = {"Event": {"at", "first", "until", "count", "recent", "bursts", "text"}, "NcclFailure": {"count", "text"}}
+# Values of a log as a whole, or of its clock: the time, the position, the number and the text of the lines.
+_OF_THE_LOG = {
+    "Event": {"at", "first", "until", "count", "recent", "bursts", "text", "place"},
+    "NcclFailure": {"count", "text"},
+}
+    "Event": {"at", "first", "until", "count", "recent", "bursts", "text", "place"},
+    "NcclFailure": {"count", "text"},
+}
 _BESIDE = "beside"  # the flows at the same time: fewer if lines are missing
 _TEXTS = {"name", "label", "model", "version", "firmware", "text", "error", "failure", "vbios", "product", "bios"}
 _RANK = {"info": 0, "warning": 1, "critical": 2}
-_PLACE = re.compile(rf"{_NAME}[0-9]*:[0-9]+")  # the key of a device that the text does not name
+# The key of a device that the text does not name: its line, or its kind with a number ("nic 2", "hca/1", "gid3").
+_PLACE = re.compile(
+    rf"{_NAME}[0-9]*:[0-9]+|(?:nic|nvme|module|port|hca|gpu)(?:(?:/|/module )?[ ]?[0-9]{{1,3}})?|gid[0-9]{{1,3}}"
+)
+_WORD = re.compile(r"[\w.:]{3,}")
 _TOKEN = re.compile(r"[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[a-z]+|[0-9]+")
 
 
@@ -140,14 +150,16 @@ def compare(sample: Sample, excerpt: Excerpt, kind: Kind) -> Result:
         kept=kept,
         present=named,
         unnamed=frozenset(cited) - named,
-        wrong=frozenset(_wrong(base, found, other, excerpt, kind)),
-        new=tuple(_new(base, found, other)),
+        wrong=frozenset(_wrong(sample, base, found, other, excerpt, kind)),
+        new=tuple(one for one in _new(base, found, other) if not _renamed(one, base, sample, excerpt)),
         silent=lost and kind == "whole" and found.gaps <= base.gaps,
         blind=kind == "whole" and found.verdict == "ok" and base.verdict in ("failed", "degraded"),
     )
 
 
-def _wrong(base: Reading, found: Reading, other: Reading | None, excerpt: Excerpt, kind: Kind) -> Iterator[Atom]:
+def _wrong(
+    sample: Sample, base: Reading, found: Reading, other: Reading | None, excerpt: Excerpt, kind: Kind
+) -> Iterator[Atom]:
     """The facts that the whole output does not have.
 
     No reader sees a wrong digit, or that two records of different machines are one. So the facts of a line with a wrong
@@ -164,10 +176,18 @@ def _wrong(base: Reading, found: Reading, other: Reading | None, excerpt: Excerp
         if kind != "whole":
             fine |= atom.field == _BESIDE or _is_part(atom, base) or _is_text(atom, allowed)
             fine |= any(_transcribed(atom, line) for line in excerpt.changed)
+            fine |= atom._replace(key="") in anywhere and _misnamed(atom.key, sample, excerpt)
+            fine |= _misnamed(atom.value, sample, excerpt)
         if excerpt.digits:
             fine |= (atom.kind, atom.key) not in keys or _cites(found.lines[atom], excerpt)
         if not fine:
             yield atom
+
+
+def _misnamed(name: str, sample: Sample, excerpt: Excerpt) -> bool:
+    """Whether a damaged line has the name of a device. No reader can know that the name is wrong."""
+    before, after = f"{sample.text} {excerpt.other}".lower(), " ".join(map(str, excerpt.files)).lower()
+    return any(word in after and word not in before for word in _WORD.findall(name.lower()))
 
 
 def _cites(lines: Iterable[int], excerpt: Excerpt) -> bool:
@@ -236,6 +256,13 @@ def _new(base: Reading, found: Reading, other: Reading | None) -> Iterator[Findi
         same = [one for key, one in known.items() if key == (code, subject) or (key[0] == code and _generic(subject))]
         if all(_RANK[one.severity] < _RANK[finding.severity] for one in same):
             yield finding
+
+
+def _renamed(one: Finding, base: Reading, sample: Sample, excerpt: Excerpt) -> bool:
+    """Whether it is a finding of the whole output, about a device whose name is copied from a damaged line."""
+    same = (other for (code, _), other in base.findings.items() if code == one.code)
+    known = any(_RANK[other.severity] >= _RANK[one.severity] for other in same)
+    return known and _misnamed(one.subject, sample, excerpt)
 
 
 def together(results: Iterable[Result]) -> Result:
