@@ -26,16 +26,15 @@ _OF_THE_LOG = {
     "Event": {"at", "first", "until", "count", "recent", "bursts", "text", "place"},
     "NcclFailure": {"count", "text"},
 }
-    "Event": {"at", "first", "until", "count", "recent", "bursts", "text", "place"},
-    "NcclFailure": {"count", "text"},
-}
 _BESIDE = "beside"  # the flows at the same time: fewer if lines are missing
 _TEXTS = {"name", "label", "model", "version", "firmware", "text", "error", "failure", "vbios", "product", "bios"}
+_LISTS = {("Service", "state"), ("Optics", "alarms"), ("Optics", "warnings")}  # each item is of a line of its own
 _RANK = {"info": 0, "warning": 1, "critical": 2}
 # The key of a device that the text does not name: its line, or its kind with a number ("nic 2", "hca/1", "gid3").
 _PLACE = re.compile(
     rf"{_NAME}[0-9]*:[0-9]+|(?:nic|nvme|module|port|hca|gpu)(?:(?:/|/module )?[ ]?[0-9]{{1,3}})?|gid[0-9]{{1,3}}"
 )
+_ITEM = re.compile(r"[^,;()'\" ][^,;()'\"]*")
 _WORD = re.compile(r"[\w.:]{3,}")
 _TOKEN = re.compile(r"[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[a-z]+|[0-9]+")
 
@@ -149,12 +148,18 @@ def compare(sample: Sample, excerpt: Excerpt, kind: Kind) -> Result:
     return Result(
         kept=kept,
         present=named,
-        unnamed=frozenset(cited) - named,
+        unnamed=frozenset(atom for atom in cited - named if _can_be_known(atom, base, text)),
         wrong=frozenset(_wrong(sample, base, found, other, excerpt, kind)),
         new=tuple(one for one in _new(base, found, other) if not _renamed(one, base, sample, excerpt)),
         silent=lost and kind == "whole" and found.gaps <= base.gaps,
         blind=kind == "whole" and found.verdict == "ok" and base.verdict in ("failed", "degraded"),
     )
+
+
+def _can_be_known(atom: Atom, base: Reading, text: str) -> bool:
+    """Whether the value is not the key of another device, or that device is named in the text."""
+    value = atom.value.strip("'")
+    return value not in {one.key for one in base.atoms} or _named(value, text)
 
 
 def _wrong(
@@ -187,7 +192,8 @@ def _wrong(
 def _misnamed(name: str, sample: Sample, excerpt: Excerpt) -> bool:
     """Whether a damaged line has the name of a device. No reader can know that the name is wrong."""
     before, after = f"{sample.text} {excerpt.other}".lower(), " ".join(map(str, excerpt.files)).lower()
-    return any(word in after and word not in before for word in _WORD.findall(name.lower()))
+    words = {form for word in _WORD.findall(name.lower()) for form in (word, word.removesuffix(".0"))}
+    return any(word in after and word not in before for word in words)
 
 
 def _cites(lines: Iterable[int], excerpt: Excerpt) -> bool:
@@ -210,7 +216,10 @@ def _near(one: Atom, other: Atom) -> bool:
 
 
 def _is_part(atom: Atom, base: Reading) -> bool:
-    """Whether it is a part of a sum of errors, because lines are missing."""
+    """Whether it is a part of a sum of errors, or of a list, because lines are missing."""
+    if (atom.kind, atom.field) in _LISTS:
+        every = {item for one in base.lines if one.kind == atom.kind for item in _ITEM.findall(one.value)}
+        return every.issuperset(_ITEM.findall(atom.value))
     if atom.kind != "Observation" or atom.field in ("rate", "bus_bandwidth", "latency"):
         return False
     same = (one for one in base.lines if one[:3] == atom[:3])
@@ -251,18 +260,28 @@ def _scaled(value: float, number: float) -> bool:
 
 def _new(base: Reading, found: Reading, other: Reading | None) -> Iterator[Finding]:
     """The findings that the whole output lacks, or has with a lower severity."""
-    known = {**(other.findings if other else {}), **base.findings}
+    known = [*base.findings.items(), *(other.findings.items() if other else ())]
     for (code, subject), finding in found.findings.items():
-        same = [one for key, one in known.items() if key == (code, subject) or (key[0] == code and _generic(subject))]
+        same = [one for key, one in known if key == (code, subject) or (key[0] == code and _generic(subject))]
         if all(_RANK[one.severity] < _RANK[finding.severity] for one in same):
             yield finding
 
 
 def _renamed(one: Finding, base: Reading, sample: Sample, excerpt: Excerpt) -> bool:
-    """Whether it is a finding of the whole output, about a device whose name is copied from a damaged line."""
+    """Whether it is a finding of the whole output about a device whose name is of a damaged line, or a wrong digit
+    gives it.
+    """
     same = (other for (code, _), other in base.findings.items() if code == one.code)
     known = any(_RANK[other.severity] >= _RANK[one.severity] for other in same)
+    if excerpt.digits:
+        return known or _shows(one, excerpt)
     return known and _misnamed(one.subject, sample, excerpt)
+
+
+def _shows(one: Finding, excerpt: Excerpt) -> bool:
+    """Whether the evidence of a finding is a line with a wrong digit."""
+    changed = {line.strip() for line in excerpt.changed}
+    return any(cite.text in changed for cite in one.evidence)
 
 
 def together(results: Iterable[Result]) -> Result:

@@ -42,12 +42,15 @@ def exchange(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
 
 
 def domain(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
-    """The memory-exchange domain is not ready, as nvidia-imex-ctl states. A degraded one lacks some of its nodes."""
+    """The memory-exchange domain is not ready, as nvidia-imex-ctl states. A degraded one lacks some of its nodes.
+
+    Without the state of the domain, nodes that are not ready show a degraded domain at least.
+    """
     if service.state in ("UP", "READY"):
         return
     yield Finding(
         code="imex-not-ready",
-        severity="warning" if (service.state or "").startswith("DEGRADED") else "critical",
+        severity="warning" if (service.state or "").startswith(("DEGRADED", "node ")) else "critical",
         subject=service.key,
         message=f"the memory-exchange domain is not ready: {service.state}",
         expected="UP",

@@ -37,7 +37,7 @@ _STATE = r"(?:[0-9]: )?(?:PORT_)?(?i:active|down|init|initializing|armed)(?: \([
 ANY_LINE = (
     rf"^[ \t]*(?:[Ss]tate:[ \t]+{_STATE}|(?:Physical state|phys state|phys_state):[ \t]+\S|[Ll]ink[ _]layer:[ \t]+[IE]"
     r"|Rate:[ \t]+[0-9]{1,4}|rate:[ \t]+[0-9]{1,4}(?:\.[0-9])? Gb/sec|active_(?:mtu|speed):[ \t]+[0-9]"
-    r"|(?:port_|[Bb]ase )lid:[ \t]+[0-9]|CA type: MT|(?:fw_ver|Firmware version):[ \t]+[0-9]|board_id:[ \t]+[A-Z]"
+    r"|(?:port_|[Bb]ase )lid:[ \t]+[0-9]|CA type: MT|(?:fw_ver|Firmware version):[ \t]+[0-9]|board_id:[ \t]+[A-Z]|vendor_id:[ \t]+0x"
     rf"|{_DRIVERS}\w{{1,60}}[ \t]+[0-9]{{1,3}}[ \t]+[0-9]{{1,5}}[ \t]+[0-9a-f]{{4}}:)"
 )
 _UNNAMED_DEVICE, _UNNAMED = "hca", "port"
@@ -90,6 +90,7 @@ def read(part: Part) -> Iterator[Record]:
     fields = FactCollector()
     device, port, speeds = None, None, dict[str, dict[str, str]]()
     guids: dict[str, dict[bool, tuple[str, Evidence]]] = {}
+    seen: dict[str, str] = {}  # the values of the present device and port
     for number, line in part.lines():
         text = line.strip()
         if not text:
@@ -99,6 +100,7 @@ def read(part: Part) -> Iterator[Record]:
             device = heading["ca"] or heading["device"] or heading["hca"] or device
             port_number = heading["number"] or heading["port"] or heading["small"]
             port = f"{device}/{int(port_number)}" if device and port_number else None
+            seen = {name: value for name, value in seen.items() if port and _is_of(Rdma, name)}
             if device:
                 _heading(fields, device, port, where)
         elif gid := _GID.match(text):
@@ -108,9 +110,12 @@ def read(part: Part) -> Iterator[Record]:
             guids.setdefault(device, {})[bool(guid["card"])] = digits, where
         elif found := _FIELD.match(text):
             name, value = found["name"], found["value"].strip()
-            if device is None and name in _FIELDS:
-                device, port = _UNNAMED_DEVICE, _UNNAMED
+            another = name in _FIELDS and seen.setdefault(name, value) != value  # its heading is missing
+            if name in _FIELDS and (device is None or another):
+                device, port, seen = _UNNAMED_DEVICE, _UNNAMED, {name: value}
                 _heading(fields, device, port, where)
+            elif port is None and _is_of(Port, name):
+                port = _UNNAMED
             _field(fields, {Rdma: device, Port: port}, name, value, where)
             if port and name in ("active_width", "active_speed"):
                 speeds.setdefault(port, {})[name] = value
@@ -119,6 +124,11 @@ def read(part: Part) -> Iterator[Record]:
             _row(fields, text, where)
     _places(fields, guids)
     yield from fields.records()
+
+
+def _is_of(kind: type[Fact], name: str) -> bool:
+    """Whether a line with this name is about a device, or a port."""
+    return any(one is kind for one, _, _ in _FIELDS.get(name, ()))
 
 
 def _places(fields: FactCollector, guids: Mapping[str, Mapping[bool, tuple[str, Evidence]]]) -> None:
@@ -136,7 +146,7 @@ def _places(fields: FactCollector, guids: Mapping[str, Mapping[bool, tuple[str, 
 def _heading(fields: FactCollector, device: str, port: str | None, where: Evidence) -> None:
     fields.add(Rdma, device, where)
     if port:
-        fields.add(Port, port, where, device=device)
+        fields.add(Port, port, where, device=None if device == _UNNAMED_DEVICE else device)
 
 
 def _field(
@@ -246,6 +256,12 @@ def _lanes(text: str) -> str | None:
     return found[1] if found else None
 
 
+def _layer(text: str) -> str:
+    if text not in ("InfiniBand", "Ethernet", "Unspecified", "IB", "Unknown"):
+        raise ValueError(f"{shown(text)} is not a link layer")
+    return text
+
+
 _FIELDS: Mapping[str, tuple[Row, ...]] = {
     "CA type": ((Rdma, "hca_type", word),),
     "Firmware version": ((Rdma, "firmware", word),),
@@ -263,6 +279,6 @@ _FIELDS: Mapping[str, tuple[Row, ...]] = {
     "base lid": ((Port, "lid", _lid),),
     "port_lid": ((Port, "lid", _lid),),
     "active_mtu": ((Port, "mtu", _mtu),),
-    "Link layer": ((Port, "link_layer", word),),
-    "link_layer": ((Port, "link_layer", word),),
+    "Link layer": ((Port, "link_layer", _layer),),
+    "link_layer": ((Port, "link_layer", _layer),),
 }

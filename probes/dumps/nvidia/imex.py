@@ -29,10 +29,11 @@ _MOST_NAMED = 6
 def read(part: Part) -> Iterator[Record]:
     """A `Service`, whose state names the nodes that are not ready."""
     domain, waiting, cite, running = "", list[str](), None, None
+    own = _OWN.search(part.text)
     for number, line in part.lines():
         where = part.cite(number, line)
         if node := _NODE.search(line):
-            running = running if node["own"] == "-" and running is not None else node["state"] != "UNAVAILABLE"
+            running = running if node["own"] == "-" else node["state"] != "UNAVAILABLE"
             cite = cite or where
             if node["state"] != "READY":
                 waiting.append(f"node {node['number']} {node['state']}")
@@ -40,17 +41,20 @@ def read(part: Part) -> Iterator[Record]:
         elif found := _DOMAIN.search(line):
             domain = found["state"]
             cite = where if cite is None or not waiting else cite
-    if own := _OWN.search(part.text):
+    if own:
         running = own["state"] != "UNAVAILABLE"
         cite = cite or part.cite(part.text.count("\n", 0, own.start("state")), own["state"])
         waiting += [own["state"]] if own["state"] != "READY" and not waiting else []
+    if domain == "UP":  # with a node that is not ready, the lines are of two outputs
+        waiting = []
     if cite:
-        yield _service(domain, waiting, running, cite)
+        yield _service(domain or ("READY" if own and not waiting else ""), waiting, running, cite)
 
 
 def _service(domain: str, waiting: list[str], running: bool | None, cite: Evidence) -> Service:
+    """The service. Its state is unknown if the text has ready nodes only, and not the state of the domain."""
     more = f" and {len(waiting) - _MOST_NAMED} more" if len(waiting) > _MOST_NAMED else ""
     nodes = ", ".join(waiting[:_MOST_NAMED]) + more
-    state = "; ".join(filter(None, (domain, nodes))) or "READY"
-    cites = {"state": cite} | ({"running": cite} if running is not None else {})
-    return Service(key=SERVICE, running=running, state=state, cites=cites)
+    known = {"state": "; ".join(filter(None, (domain, nodes))) or None, "running": running}
+    cites = {name: cite for name, value in known.items() if value is not None}
+    return Service(key=SERVICE, cites=cites, **known)
