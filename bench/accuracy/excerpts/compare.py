@@ -179,7 +179,7 @@ def _wrong(
         else:
             fine = (bool(other) or _generic(atom.key)) and atom._replace(key="") in anywhere
         if kind != "whole":
-            fine |= atom.field == _BESIDE or _is_part(atom, base) or _is_text(atom, allowed)
+            fine |= atom.field == _BESIDE or _is_part(atom, base) or _is_text(atom, allowed, excerpt)
             fine |= any(_transcribed(atom, line) for line in excerpt.changed)
             fine |= atom._replace(key="") in anywhere and _misnamed(atom.key, sample, excerpt)
             fine |= _misnamed(atom.value, sample, excerpt)
@@ -191,7 +191,8 @@ def _wrong(
 
 def _misnamed(name: str, sample: Sample, excerpt: Excerpt) -> bool:
     """Whether a damaged line has the name of a device. No reader can know that the name is wrong."""
-    before, after = f"{sample.text} {excerpt.other}".lower(), " ".join(map(str, excerpt.files)).lower()
+    texts = f"{sample.text} {excerpt.other}", " ".join(map(str, excerpt.files))
+    before, after = (set(_WORD.findall(text.lower())) for text in texts)
     words = {form for word in _WORD.findall(name.lower()) for form in (word, word.removesuffix(".0"))}
     return any(word in after and word not in before for word in words)
 
@@ -203,8 +204,11 @@ def _cites(lines: Iterable[int], excerpt: Excerpt) -> bool:
     return any(line < len(written) and written[line] in excerpt.changed for line in lines)
 
 
-def _is_text(atom: Atom, known: Iterable[Atom]) -> bool:
+def _is_text(atom: Atom, known: Iterable[Atom], excerpt: Excerpt) -> bool:
     """Whether it is a damaged name or message. No reader can know it, and no rule compares it."""
+    words = atom.value.strip("'\"").lower().split()[1:]  # the first one can be the maker, in other words
+    if atom.field in _TEXTS and words and any(" ".join(words) in line.lower() for line in excerpt.changed):
+        return True
     return atom.field in _TEXTS and any(
         one.field == atom.field and (one.value[1:-1] in atom.value or atom.value[1:-1] in one.value or _near(one, atom))
         for one in known
@@ -242,7 +246,7 @@ def _transcribed(atom: Atom, line: str) -> bool:
     value = atom.value.strip("'\"")
     numbers = {float(word) for word in re.findall(r"[0-9]+(?:\.[0-9]+)?", line)}
     return (
-        (len(value) > 1 and value.lower() in line.lower())
+        (value.lower() in line.lower() if len(value) > 1 else value in line.split())
         or (len(atom.key) > 2 and atom.key.lower() in line.lower())
         or (_is_number(value) and any(_scaled(float(value), number) for number in numbers))
     )

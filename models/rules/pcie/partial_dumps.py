@@ -26,7 +26,8 @@ _COMPLETE = "sudo lspci -vv, all of it: each function under its address, and the
 
 def is_unnamed(function: Pci) -> bool:
     """Whether the dump shows the function without its address. The line's place in the file is then its key."""
-    return function.pci_class is None and function.vendor is None and function.parent is None
+    place = "." not in function.key.rpartition(":")[2]
+    return (place or function.pci_class is None) and function.vendor is None and function.parent is None
 
 
 _ALL_LANES = 16  # of a slot
@@ -45,7 +46,7 @@ def narrow_rule(code: str) -> Rule:
         ):
             return False
         if is_unnamed(function):
-            return code == "pcie-link-narrow"
+            return code == "pcie-link-narrow" and function.pci_class is None  # a port may be above a narrow device
         return _ENDPOINTS.get(kind_of(function)) == code and function_number(function.key) == "0"
 
     return Rule(code, Pci, ("width",), _narrow(code), where)

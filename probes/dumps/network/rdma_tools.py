@@ -37,8 +37,8 @@ _STATE = r"(?:[0-9]: )?(?:PORT_)?(?i:active|down|init|initializing|armed)(?: \([
 ANY_LINE = (
     rf"^[ \t]*(?:[Ss]tate:[ \t]+{_STATE}|(?:Physical state|phys state|phys_state):[ \t]+\S|[Ll]ink[ _]layer:[ \t]+[IE]"
     r"|Rate:[ \t]+[0-9]{1,4}|rate:[ \t]+[0-9]{1,4}(?:\.[0-9])? Gb/sec|active_(?:mtu|speed):[ \t]+[0-9]"
-    r"|(?:port_|[Bb]ase )lid:[ \t]+[0-9]|CA type: MT|(?:fw_ver|Firmware version):[ \t]+[0-9]|board_id:[ \t]+[A-Z]|vendor_id:[ \t]+0x"
-    rf"|{_DRIVERS}\w{{1,60}}[ \t]+[0-9]{{1,3}}[ \t]+[0-9]{{1,5}}[ \t]+[0-9a-f]{{4}}:)"
+    r"|(?:port_|[Bb]ase )lid:[ \t]+[0-9]|CA type: MT|(?:fw_ver|Firmware version):[ \t]+[0-9]|board_id:[ \t]+[A-Z]"
+    rf"|vendor_id:[ \t]+0x|{_DRIVERS}\w{{1,60}}[ \t]+[0-9]{{1,3}}[ \t]+[0-9]{{1,5}}[ \t]+[0-9a-f]{{4}}:)"
 )
 _UNNAMED_DEVICE, _UNNAMED = "hca", "port"
 _HEADING = re.compile(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ....models.facts.machine import Pci
@@ -17,11 +16,11 @@ from ....models.facts.pci_classes import NVIDIA, kind_of
 from ....models.facts.pcie_rates import generation
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
-from ....models.facts.units import GIB, KIB, MIB
 from ...parsing.parsers import pcie_width
 from ..core.part import Part
 from ..core.pci_words import class_of, identity
-from .lspci_excerpts import ANY_LINE, without_address
+from .drivers import DRIVER, GPU_DRIVERS
+from .lspci_excerpts import ANY_LINE, end_of_function, size_of, without_address
 
 __all__ = ["ANY_LINE", "BEGIN", "full_address", "read"]
 
@@ -30,6 +29,7 @@ __all__ = ["ANY_LINE", "BEGIN", "full_address", "read"]
 BEGIN = (
     r"^[ \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:\"?[A-Z3][\w /.()-]{2,60}(?: \[[0-9a-f]{4}\])?|"
     r"(?:Class )?\[?[0-9a-f]{4}\]?): [^\n]|^[ \t]*(?:(?:Dev|Lnk|ACS)(?:Cap|Ctl|Sta)2?|[UC]ESta):[ \t]"
+    r"|^[ \t]*Capabilities: \[[0-9a-f]{2,3}\] Express \(v"
 )
 _HEADER = re.compile(
     r"^[ \t]*(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[^:\n]{3,80}?)"
@@ -38,21 +38,27 @@ _HEADER = re.compile(
 )
 _NUMBERS = re.compile(r"(?:\[|^)([0-9a-f]{4}):([0-9a-f]{4})(?:\]|(?= |$))")
 _TAIL = re.compile(r" \((?:rev|prog-if) [0-9a-f]{2}\b.*$")
-_UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
 
 
 def read(part: Part) -> Iterator[Record]:
     """A `Pci` per function, with its parent if the bridges show their buses."""
     headers = list(part.matches(_HEADER))
     starts = [*(header.start() for _, header in headers), len(part.text)]
-    yield from without_address(replace(part, text=part.text[: starts[0]]), _READERS, _of_two_functions)
-    blocks = [
-        _Block(part, line, header, part.text[header.start() : end])
-        for (line, header), end in zip(headers, starts[1:], strict=True)
-    ]
+    blocks: list[_Block] = []
+    loose = [(0, starts[0])]  # stretches of lines whose function is not named
+    for (line, header), end in zip(headers, starts[1:], strict=True):
+        own = end_of_function(part.text, header.start(), end)
+        blocks.append(_Block(part, line, header, part.text[header.start() : own]))
+        loose.append((own, end))
     parents = _parents(blocks)
     for block in blocks:
         yield block.fact(parents.get(block.address))
+    for start, end in loose:
+        if start < end:
+            rest = Part(
+                part.file, part.first + part.text.count("\n", 0, start), part.text[start:end], part.at, part.before
+            )
+            yield from without_address(rest, _READERS, _of_two_functions)
     yield from _not_shown(part, blocks)
 
 
@@ -71,6 +77,11 @@ def _not_shown(part: Part, blocks: list[_Block]) -> Iterator[Record]:
             how="sudo lspci -vvv",
         )
     for block in blocks:
+        if "Kernel driver in use:" in block.text and "driver" not in block.fields:
+            why = "the line of the driver is damaged: it names no known driver"
+            yield NotChecked(
+                what="Pci.driver", subject=block.address, reason=Reason.UNREADABLE, path=part.file, detail=why
+            )
         if "LnkCap:" in block.text and "LnkSta:" not in block.text and "width" not in block.fields:
             why = f"{part.file} has the link capability (LnkCap) but not the trained link state (LnkSta)"
             how = f"sudo lspci -vv -s {block.address}"
@@ -102,6 +113,8 @@ class _Block:
         function = Pci(key=self.address, **self.fields)
         if function.vendor == NVIDIA and kind_of(function) == "gpu":
             self._windows()
+            if self.fields.get("driver") not in (None, *GPU_DRIVERS):
+                del self.fields["driver"], self.cites["driver"]
 
     def fact(self, parent: str | None) -> Pci:
         """The function with all known fields."""
@@ -128,15 +141,17 @@ class _Block:
         """Set the size of the second memory window, and its largest possible size. -v alone does not number the
         windows.
         """
-        windows = [found for found in _WINDOW.finditer(self.text) if found["number"] in (None, "0", "1", "2")]
+        every = {found[0]: found for found in _WINDOW.finditer(self.text)}  # a line that is repeated counts once
+        windows = [found for found in every.values() if found["number"] in (None, "0", "1", "2")]
         if len(windows) > 1:
-            size = 0 if windows[1]["lost"] or windows[1]["where"].startswith("<") else _size(windows[1]["size"])
+            size = 0 if windows[1]["lost"] or windows[1]["where"].startswith("<") else size_of(windows[1]["size"])
             self._set(windows[1].start(), {"bar1": size})
         if found := _RESIZABLE.search(self.text):
-            self._set(found.start(2), {"bar1_max": max(map(_size, found[2].split()))})
+            self._set(found.start(2), {"bar1_max": max(map(size_of, found[2].split()))})
 
     def _set(self, at: int, fields: Mapping[str, Any]) -> None:
-        line = self.text[at : end if (end := self.text.find("\n", at)) >= 0 else None]
+        begin = self.text.rfind("\n", 0, at) + 1
+        line = self.text[begin : end if (end := self.text.find("\n", at)) >= 0 else None]
         evidence = self.part.cite(self.line + self.text.count("\n", 0, at), line)
         for name, value in fields.items():
             if value is not None:
@@ -165,12 +180,6 @@ def _width(text: str) -> int | None:
         return None
 
 
-def _size(text: str) -> int:
-    """The bytes of "256M", "128GB" or "512"."""
-    digits = text.rstrip("KMGTBPE")
-    return int(digits) * _UNITS.get(text[len(digits) :][:1], 1)
-
-
 def _status(found: re.Match[str]) -> Mapping[str, Any]:
     """The trained link state. All bits are set if the function does not answer."""
     lost = found[1].lower().startswith("unknown") and found[3] in ("63", "255")
@@ -188,9 +197,12 @@ def _capability(found: re.Match[str]) -> Mapping[str, Any]:
     return {"max_speed": _speed(found[1]), "max_width": _width(found[2])}
 
 
-def _device_control(found: re.Match[str]) -> Mapping[str, Any]:
-    sizes = {"max_payload": int(found[2]), "max_read_request": int(found[3])}
-    return {"relaxed_ordering": found[1] == "+", **sizes}
+def _relaxed(found: re.Match[str]) -> Mapping[str, Any]:
+    return {"relaxed_ordering": found[1] == "+"}
+
+
+def _sizes(found: re.Match[str]) -> Mapping[str, Any]:
+    return {"max_payload": int(found[1] or found[2]), "max_read_request": int(found[3])}
 
 
 def _acs_controls(found: re.Match[str]) -> Mapping[str, Any]:
@@ -205,6 +217,11 @@ def _word(field: str) -> _Parse:
     return lambda found: {field: found[1].strip() or None}
 
 
+def _driver(found: re.Match[str]) -> Mapping[str, Any]:
+    """The driver. Other words are of a damaged line."""
+    return {"driver": found[1] if DRIVER.fullmatch(found[1]) else None}
+
+
 def _subsystem(found: re.Match[str]) -> Mapping[str, Any]:
     return {"subvendor": int(found[1], 16), "subdevice": int(found[2], 16)}
 
@@ -214,26 +231,24 @@ _GT = r"(\d{1,3}(?:\.\d{1,2})?|(?i:unknown))(?:GT/s)?"
 _STATUS = re.compile(rf"LnkSta:\s+Speed {_GT}( \(\w+\))?, Width x(\d{{1,3}})( \(\w+\))?(?=[,\s(])")
 _CAPABLE = re.compile(rf"LnkCap:\s+(?:Port #\d+, )?Speed {_GT}, Width x(\d{{1,3}})(?=[,\s(])")
 _ACS = re.compile(r"ACSCtl:[ \t]+(?:\w+[+-][ \t]*){7}(?=\n|$)")
-_LINE = r"[ \t]*([^\n]{1,100}?)[ \t]*(?:\n|$)"
+_LINE = r"[ \t]*([^\n\t]{1,100}?)[ \t]*(?:\n|$)"
 # By the first word of the line. A search for these few words is fast in a long text.
 _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "LnkCap:": ((_CAPABLE, _capability),),
     "LnkSta:": ((_STATUS, _status),),
     "ACSCtl:": ((_ACS, _acs_controls),),
-    "DevCtl:": (
+    "RlxdOrd": ((re.compile(r"RlxdOrd([+-])"), _relaxed),),
+    " bytes, MaxReadReq ": (
         (
-            re.compile(
-                r"DevCtl:[^\n]*(?:\n[^\n]*)??RlxdOrd([+-])[^\n]*\n[^\n]*?MaxPayload (\d{3,4}) bytes, "
-                r"MaxReadReq (\d{3,4}) bytes"
-            ),
-            _device_control,
+            re.compile(r"(?:(?<=MaxPayload (\d{3}))|(?<=MaxPayload (\d{4}))) bytes, MaxReadReq (\d{3,4}) bytes"),
+            _sizes,
         ),
     ),
     "NUMA node": ((re.compile(r"NUMA node:? (\d{1,4})(?=[,\s])"), _number("numa")),),
     "IOMMU group": ((re.compile(r"IOMMU group:? (\d{1,5})(?=[,\s])"), _number("iommu_group")),),
     "Physical Slot:": ((re.compile(rf"Physical Slot:{_LINE}"), _word("slot")),),
     "DeviceName:": ((re.compile(rf"DeviceName:{_LINE}"), _word("label")),),
-    "Kernel driver in use:": ((re.compile(rf"Kernel driver in use:{_LINE}"), _word("driver")),),
+    "Kernel driver in use:": ((re.compile(rf"Kernel driver in use:{_LINE}"), _driver),),
     "Subsystem:": ((re.compile(r"Subsystem:[^\n]*?\[?([0-9a-f]{4}):([0-9a-f]{4})\]?(?:\n|$)"), _subsystem),),
 }
 _WINDOW = re.compile(

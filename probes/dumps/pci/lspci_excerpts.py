@@ -8,19 +8,34 @@ from typing import Any
 
 from ....models.facts.machine import Pci
 from ....models.facts.records import Evidence, Record
+from ....models.facts.units import GIB, KIB, MIB
 from ..core.part import Part
 
 Readers = Mapping[str, tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Mapping[str, Any]]], ...]]
 
-_NAMES = (
-    "LnkCap:|LnkSta:|ACSCtl:|DevCtl:|NUMA node|IOMMU group|Physical Slot:|DeviceName:|Kernel driver in use:|Subsystem:"
+_NAMES = "LnkCap:|LnkSta:|ACSCtl:|NUMA node|IOMMU group|Physical Slot:|DeviceName:|Kernel driver in use:|Subsystem:"
+_ONCE = re.compile(rf"^[ \t]*({_NAMES}|Control:|DevCtl:|Region [0-5]:|Bus:|DevCap:|LnkCtl:)[^\n]*", re.MULTILINE)
+_GAP = re.compile(r"^[ \t]*(?:\[?\.{3}\]?|<snip>|\[?snip\]?)[^\n]*\n", re.MULTILINE | re.IGNORECASE)
+_LINE = re.compile(
+    rf"({_NAMES}|Region [12]:|RlxdOrd|MaxPayload(?= \d{{3,4}} bytes, MaxReadReq)|BAR [12]: current size:"
+    r"|Express \(v\d\)(?= (?:Root|Downstream) Port)|TrErr[+-](?= Train))[^\n]*"
 )
-_LINE = re.compile(rf"({_NAMES}|Region 1:)[^\n]*")
+_BAR1 = re.compile(
+    r"Region [12]: (?:\[virtual\] )?Memory at [0-9a-f]+ \(64-bit, prefetchable\)[^\n]*\[size=(\d+[KMGT])\]"
+)
+_PAYLOAD = re.compile(r"MaxPayload (\d{3,4}) bytes, MaxReadReq (\d{3,4}) bytes")
+_RESIZABLE = re.compile(r"BAR [12]: current size: \w+, supported: ((?:\d{1,6}[KMGTPE]?B ?)+)")
 _UNASSIGNED = re.compile(r"Region 1: (?:\[virtual\] )?Memory at <(?:unassigned|ignored)> \(64-bit, prefetchable\)")
 ANY_LINE = (
     r"^[ \t]*(?:NUMA node: [0-9]|IOMMU group: [0-9]|Physical Slot: \S|Kernel driver in use: \S|Subsystem: [A-Z0-9]"
-    r"|Region [0-5]: (?:\[virtual\] )?(?:Memory|I/O ports) at )"
+    r"|Region [0-5]: (?:\[virtual\] )?(?:Memory|I/O ports) at |DeviceName: \S|RlxdOrd[+-] "
+    r"|MaxPayload \d{3,4} bytes, MaxR|BAR \d: current size: )"
 )
+# A port above another device: its type, or the data link state, which the device itself does not have (PCIe 5.0,
+# 7.5.3.8).
+_OF_A_PORT = re.compile(r"\) (?:Root|Downstream) Port|DLActive\+")
+_UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
+BRIDGE = 0x060400
 _MOST = 2000  # functions
 
 
@@ -53,11 +68,41 @@ def _fields(
     fields: dict[str, Any] = {}
     cites: dict[str, Evidence] = {}
     for name, (line, found) in group.items():
-        if _UNASSIGNED.match(found[0]):
-            fields["bar1"], cites["bar1"] = 0, part.cite(line, found[0])
+        here = _alone(found[0])
         for pattern, parse in readers.get(name, ()):
             if whole := pattern.match(part.text, found.start()):
-                here = {key: value for key, value in parse(whole).items() if value is not None}
-                fields |= here
-                cites |= dict.fromkeys(here, part.cite(line, found[0]))
+                here |= {key: value for key, value in parse(whole).items() if value is not None}
+        fields |= here
+        cites |= dict.fromkeys(here, part.cite(line, found[0]))
     return fields, cites
+
+
+def _alone(line: str) -> dict[str, Any]:
+    """The fields of a line that lspci.py reads only together with other lines."""
+    if _UNASSIGNED.match(line):
+        return {"bar1": 0}
+    if found := _BAR1.match(line):
+        return {"bar1": size_of(found[1])}
+    if found := _RESIZABLE.match(line):
+        return {"bar1_max": max(map(size_of, found[1].split()))}
+    if found := _PAYLOAD.match(line):
+        return {"max_payload": int(found[1]), "max_read_request": int(found[2])}
+    return {"pci_class": BRIDGE} if _OF_A_PORT.search(line) else {}
+
+
+def size_of(text: str) -> int:
+    """The bytes of "256M", "128GB" or "512"."""
+    digits = text.rstrip("KMGTBPE")
+    return int(digits) * _UNITS.get(text[len(digits) :][:1], 1)
+
+
+def end_of_function(text: str, start: int, end: int) -> int:
+    """The position at which the lines of a function end: at a gap, or at the first line that each function has once
+    and that comes again with another value, because the line with the next address is missing.
+    """
+    gap = _GAP.search(text, start, end)
+    seen: dict[str, str] = {}
+    for found in _ONCE.finditer(text, start, gap.start() if gap else end):
+        if seen.setdefault(found[1], found[0].strip()) != found[0].strip():
+            return found.start()
+    return gap.end() if gap else end

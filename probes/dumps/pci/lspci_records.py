@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ....models.facts.machine import Pci
+from ....models.facts.pci_classes import NVIDIA, kind_of
 from ....models.facts.records import Record
 from ..core.part import Part
 from ..core.pci_words import class_of, identity
+from .drivers import DRIVER, GPU_DRIVERS
 from .lspci import full_address
 
 _ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
@@ -28,8 +30,11 @@ def read(part: Part) -> Iterator[Record]:
     for line, found in part.matches(_RECORD):
         entries = dict(_ENTRY.findall(found[2]))
         texts = entries.get("Class", ""), entries.get("Vendor", ""), entries.get("Device", "")
-        numa, driver = entries.get("NUMANode", ""), entries.get("Driver")
-        more: dict[str, Any] = {"driver": driver, "numa": int(numa) if re.fullmatch("[0-9]{1,4}", numa) else None}
+        numa, driver = entries.get("NUMANode", ""), entries.get("Driver", "")
+        more: dict[str, Any] = {
+            "driver": driver if DRIVER.fullmatch(driver) else None,
+            "numa": int(numa) if re.fullmatch("[0-9]{1,4}", numa) else None,
+        }
         yield _function(part, line, found, texts, more)
     for line, found in part.matches(_ROW):
         yield _function(part, line, found, (found[2][1:-1], found[3][1:-1], found[4][1:-1]), {})
@@ -47,6 +52,9 @@ def _function(part: Part, line: int, found: re.Match[str], texts: tuple[str, str
         **more,
     }
     known = {field: value for field, value in fields.items() if value is not None}
+    function = Pci(key="", pci_class=known.get("pci_class"), vendor=known.get("vendor"))
+    if function.vendor == NVIDIA and kind_of(function) == "gpu" and known.get("driver") not in GPU_DRIVERS:
+        known.pop("driver", None)
     return Pci(
         key=full_address(found[1]), cites=dict.fromkeys(known, part.cite(line, found[0].split("\n")[0])), **known
     )
