@@ -71,6 +71,6 @@ def _unknown(parts: list[Part], known: int) -> str:
     tools = ", ".join(reader.name for reader in READERS)
     if not known:
         return f"not in a known format (known: {tools})"
-    ranges = [f"{part.first}" if part.first == part.last else f"{part.first}-{part.last}" for part in parts]
+    ranges = [f"{part.place(0)}" if part.place(0) == part.last else f"{part.place(0)}-{part.last}" for part in parts]
     more = f" and {len(ranges) - _MOST_NAMED} more" if len(ranges) > _MOST_NAMED else ""
     return f"lines {', '.join(ranges[:_MOST_NAMED])}{more} are not in a known format"

@@ -17,7 +17,7 @@ def read(part: Part) -> Iterator[Record]:
     names = part.text.split("\n")
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     hosts = f"{', '.join(names[:_MOST_NAMED])}{more}"
-    why = f"lines of {hosts} from line {part.first} on: linkgauge evaluates one host at a time"
+    why = f"lines of {hosts} from line {part.place(0)} on: linkgauge evaluates one host at a time"
     yield NotChecked(
         what="dump", subject=part.file, reason=Reason.OTHER_CONTEXT, detail=why, how="pass the lines of one host only"
     )

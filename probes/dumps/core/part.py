@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation
@@ -23,10 +24,29 @@ class Part:
     at: float = 0.0  # time of reading, in seconds since 1970: most dumps contain no time
     # Lines of the file as they were before markup.py changed them, by line number
     before: Mapping[int, str] = field(default_factory=dict)
+    # If lines were joined or unfolded: the place in the file of each line that `first` counts
+    places: Sequence[str] = ()
+
+    def place(self, number: int) -> str:
+        """The line number in the file of line `number` of the part (from 0): "7"; "7.2" is the second line within a
+        string on line 7.
+        """
+        counted = self.first + number
+        return self.places[min(counted, len(self.places)) - 1] if self.places else str(counted)
 
     def where(self, number: int) -> str:
         """File and line number of line `number` of the part (from 0): "topo.txt:7"."""
-        return f"{self.file}:{self.first + number}"
+        return f"{self.file}:{self.place(number)}"
+
+    def unframed(self, text: str, origin: Sequence[int] | None) -> Part:
+        """The part without the frame around its lines. `origin` has the line (from 0) from which each line comes."""
+        if origin is None:
+            return replace(self, text=text)
+        several, index, places = Counter(origin), Counter[int](), list[str]()
+        for line in origin:
+            index[line] += 1
+            places.append(f"{self.place(line)}.{index[line]}" if several[line] > 1 else self.place(line))
+        return Part(self.file, 1, text, self.at, places=tuple(places))
 
     def cite(self, number: int, line: str) -> Evidence:
         """A line of the part as evidence, as it is in the file."""
@@ -48,7 +68,7 @@ class Part:
 
     def cut(self, number: int, what: str) -> NotChecked:
         """A note that the output ends too early at line `number`. Used only if the truncation is certain."""
-        why = f"line {self.first + number}: the output ends here, {what}; everything before it was read"
+        why = f"line {self.place(number)}: the output ends here, {what}; everything before it was read"
         return NotChecked(
             what="dump", subject=self.file, reason=Reason.INCOMPLETE, detail=why, how="copy the whole output"
         )
@@ -84,6 +104,6 @@ class Part:
             yield number, found
 
     @property
-    def last(self) -> int:
+    def last(self) -> str:
         """The line number of the last line in the file."""
-        return self.first + self.text.rstrip("\n").count("\n")
+        return self.place(self.text.rstrip("\n").count("\n"))

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from .frames import first_block, strip_frames
+from .frames import Frame, first_block, strip_frames, uniform_frames
 from .markup import without_markup
 from .other_hosts import OTHER_HOSTS
 from .part import Part
@@ -37,6 +37,7 @@ _BETWEEN = (
 _SEPARATOR = re.compile(_BETWEEN)
 _DEEPEST = 2  # for example a quoted journal of a container
 _SHORT, _FEW = 1 << 20, 2  # in longer texts, the reader tries fewer frames around unknown lines
+_HEAD = 1 << 15  # characters at the beginning that show a frame around all lines
 _MOST_SHAPES, _LONGEST = 50_000, 2_000  # entries in the cache, and characters per entry
 _BLOCK = 1 << 20  # characters whose shapes are computed at once
 _NEVER = re.compile("(?!)")
@@ -70,9 +71,28 @@ def split(file: str, text: str, at: float, readers: Sequence[Reader]) -> Iterato
     """The parts in order, each with its reader. None: in no known format. The function cleans `text` first."""
     block, others = first_block(clean(text))
     plain, before = without_markup(block)
-    yield from _cut(Part(file, 1, plain, at, before), tuple(readers), _DEEPEST)
+    yield from _whole(Part(file, 1, plain, at, before), tuple(readers))
     if others:
         yield OTHER_HOSTS, Part(file, 1, "\n".join(others), at)
+
+
+def _whole(whole: Part, readers: tuple[Reader, ...]) -> Iterator[tuple[Reader | None, Part]]:
+    """The parts of a clean text. A frame around all lines is removed, unless the lines are those of a log.
+
+    The beginning of the text decides.
+    """
+    head = whole.text[: whole.text.rfind("\n", 0, _HEAD) + 1] if len(whole.text) > _HEAD else whole.text
+    frames = list(uniform_frames(head))
+    parts = list(_cut(replace(whole, text=head), readers, _DEEPEST)) if frames else []
+    best, depth = _known_lines(parts), 0
+    if not any(reader and reader.lines for reader, _ in parts):
+        for number, frame in enumerate(frames, 1):
+            known = _known_lines(_cut(whole.unframed(frame.text, frame.origin), readers, _DEEPEST - 1))
+            best, depth = (known, number) if known and known >= best else (best, depth)
+    if depth and (bare := next(islice(uniform_frames(whole.text), depth - 1, None), None)):
+        yield from _cut(whole.unframed(bare.text, bare.origin), readers, _DEEPEST - 1)
+    else:
+        yield from _cut(whole, readers, _DEEPEST)
 
 
 def _cut(whole: Part, readers: tuple[Reader, ...], depth: int) -> Iterator[tuple[Reader | None, Part]]:
@@ -98,16 +118,20 @@ def _strip_unknown(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iter
     excerpt: list[tuple[Reader | None, Part]] = []
     if short and depth >= 0 and (loose := _loose(readers)):
         excerpt = list(_cut(piece, loose, 0))
+    best, known = excerpt, _known_lines(excerpt)
     frames = strip_frames(piece.text, depth == _DEEPEST) if depth > 0 else iter(())
-    for text, others in islice(frames, None if short else _FEW):
-        bare = Part(piece.file, piece.first, text, piece.at, piece.before)
-        inner = list(_cut(bare, readers, depth - 1 if short else -1))
-        if _known_lines(inner) > _known_lines(excerpt):
-            yield from inner
-            if others:
-                yield OTHER_HOSTS, Part(piece.file, piece.first, "\n".join(others), piece.at)
-            return
-    yield from excerpt if _known_lines(excerpt) else ((None, piece),)
+    for frame in islice(frames, None if short else _FEW):
+        inner = [*_cut(piece.unframed(frame.text, frame.origin), readers, depth - 1 if short else -1)]
+        if (lines := _known_lines(inner)) > known:
+            best, known = [*inner, *_other_hosts(piece, frame)], lines
+            if all(reader for reader, _ in inner):
+                break
+    yield from best if known else ((None, piece),)
+
+
+def _other_hosts(piece: Part, frame: Frame) -> Iterator[tuple[Reader, Part]]:
+    if frame.hosts:
+        yield OTHER_HOSTS, replace(piece, text="\n".join(frame.hosts))
 
 
 @cache
@@ -148,7 +172,7 @@ def _interleaved(whole: Part, logs: Mapping[Reader, Sequence[_Stretch]]) -> Iter
 
 
 def _part(whole: Part, line: int, text: str) -> Part:
-    return Part(whole.file, whole.first + line, text, whole.at, whole.before)
+    return replace(whole, first=whole.first + line, text=text)
 
 
 def _pieces(text: str, stretches: Sequence[_Stretch]) -> Iterator[str]:

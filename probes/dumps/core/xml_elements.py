@@ -12,6 +12,7 @@ from xml.parsers import expat
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked
+from .part import Part
 
 _DEEPEST, _MOST = 64, 5_000  # nesting and number of elements; NCCL accepts 256 per host for the 18 hosts of a rack
 _LONGEST = 200  # characters of a cited line
@@ -31,19 +32,19 @@ class _Refused(Exception):
     """A text that may be valid XML but exceeds a limit."""
 
 
-def elements(name: str, text: str, first: int = 1, most: int = _MOST) -> Iterator[Element | NotChecked]:
+def elements(part: Part, text: str, most: int = _MOST) -> Iterator[Element | NotChecked]:
     """The elements, parents before children. The last item is a NotChecked if the text is incomplete or invalid.
 
-    `first` is the file's line number of the first line of the text. `most` is the largest number of elements.
+    `text` is the beginning of the part. `most` is the largest number of elements.
     """
     found: list[Element] = []
-    why = _parse(name, text, first - 1, found, most)
+    why = _parse(part, text, found, most)
     yield from found
     if why:
-        yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=why)
+        yield NotChecked(what="dump", subject=part.file, reason=Reason.INCOMPLETE, detail=why)
 
 
-def _parse(name: str, text: str, before: int, found: list[Element], most: int) -> str | None:
+def _parse(part: Part, text: str, found: list[Element], most: int) -> str | None:
     """Append the elements to `found`. Returns the reason for an early end, or None."""
     text = text.replace("\r\n", "\n").replace("\r", " ")  # only expat counts a lone carriage return as a line break
     lines = text.split("\n")
@@ -56,7 +57,7 @@ def _parse(name: str, text: str, before: int, found: list[Element], most: int) -
         if len(found) >= most:
             raise _Refused(f"more than {most} elements")
         number = parser.CurrentLineNumber
-        where = Evidence(f"{name}:{before + number}", lines[number - 1][: 4 * _LONGEST].strip()[:_LONGEST])
+        where = Evidence(part.where(number - 1), lines[number - 1][: 4 * _LONGEST].strip()[:_LONGEST])
         open_now.append(Element(tag, attributes, open_now[-1] if open_now else None, where))
         found.append(open_now[-1])
 
@@ -70,7 +71,7 @@ def _parse(name: str, text: str, before: int, found: list[Element], most: int) -
     try:
         parser.Parse(text.encode("utf-8", "replace"), True)
     except expat.ExpatError as wrong:
-        return f"line {before + wrong.lineno}: {expat.ErrorString(wrong.code)}; everything before it was read"
+        return f"line {part.place(wrong.lineno - 1)}: {expat.ErrorString(wrong.code)}; everything before it was read"
     except _Refused as refused:
-        return f"line {before + parser.CurrentLineNumber}: {refused}"
+        return f"line {part.place(parser.CurrentLineNumber - 1)}: {refused}"
     return None

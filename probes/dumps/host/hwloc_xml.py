@@ -43,7 +43,7 @@ def read(part: Part) -> Iterator[Record]:
     reading = _Reading()
     whole, end, _ = part.text.partition("</topology>")
     refused: list[NotChecked] = []
-    for one in elements(part.file, whole + end, part.first, _MOST):
+    for one in elements(part, whole + end, _MOST):
         if isinstance(one, NotChecked):
             refused.append(one)
         else:

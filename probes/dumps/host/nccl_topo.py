@@ -65,7 +65,7 @@ def read(part: Part) -> Iterator[Record]:
     """
     reading = _Reading(part.file)
     whole, end, behind = part.text.partition("</system>")
-    for one in elements(part.file, whole + end, part.first):
+    for one in elements(part, whole + end):
         yield from [one] if isinstance(one, NotChecked) else reading.element(one)
     if behind.strip():
         line = part.where(whole.count("\n")).rpartition(":")[2]

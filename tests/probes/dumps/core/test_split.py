@@ -108,7 +108,7 @@ def test_a_citation_has_the_line_of_the_file() -> None:
     part = Part("a.txt", 7, "one\n  two\n")
     assert [part.cite(number, line).source for number, line in part.lines()] == ["a.txt:7", "a.txt:8", "a.txt:9"]
     assert part.cite(1, "  two").text == "two"
-    assert part.last == 8
+    assert part.last == "8"
 
 
 lines = st.sampled_from(

@@ -1,0 +1,111 @@
+"""Removes what a log, a launcher or a container writes before each line: times, hosts, programs, levels, ranks.
+
+Layers are removed one after another: "2026-11-21 03:00:00 node1 check[42]: " has two of them. A prefix whose text
+cannot differ between lines (a host, a rank) must be the same on all lines.
+
+syslog (RFC 3164, RFC 5424), journalctl(1) short and short-iso, ts(1) of moreutils, Python's logging, klog of Kubernetes,
+mpirun --tag-output (Open MPI), srun --label (Slurm), torchrun ("[rank0]:", "[default0]:"), kubectl logs --prefix.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?"
+_ISO = rf"[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}(?:Z|[ ]?[+-][0-9]{{2}}:?[0-9]{{2}})?"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DATE = rf"(?:[A-Z][a-z]{{2}} )?{_MONTH} [ 0-9][0-9] {_CLOCK}(?: [0-9]{{4}})?"
+_EPOCH = r"[0-9]{10}\.[0-9]{3,9}"
+_UPTIME = r"[ ]{0,8}[0-9]{1,8}\.[0-9]{3,9}"
+_LEVELS = "|".join(
+    form(name)
+    for name in ("INFO", "DEBUG", "WARNING", "WARN", "ERROR", "NOTICE", "TRACE", "CRITICAL")
+    for form in (str.upper, str.lower)
+)
+# Names of hosts and ranks. A device before a line is a part of the line.
+_DEVICE = r"(?i:gpu|cuda|mlx|nvme|eth|en[opsx]|ib|numa|sd[a-z]|md|bond|hfi|rdmap|efa|bnxt|hsn|card|link|port|pci)"
+_NAME = rf"(?!{_DEVICE}[\w.-]*[0-9])(?:localhost|(?=[\w.-]*[0-9-])[A-Za-z0-9][\w.-]{{0,62}})"
+_HOST, _PROGRAM = r"(?:[\w.-]{1,63} )?", r"[A-Za-z_(][\w./()@-]{0,60}"
+_LOGGER = r"[A-Za-z_][\w.]{0,60}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of prefix. `constant`: its text is the same on all lines. `below`: only below a time.
+
+    `fewest` is the number of lines that shows it. A single line shows only what no tool prints.
+    """
+
+    pattern: re.Pattern[str]
+    constant: bool = False
+    below: bool = False
+    fewest: int = 1
+
+
+_TIME = _Kind(
+    re.compile(
+        rf"[ \t]?(?:\[(?:{_ISO}|{_DATE}|{_CLOCK}|{_EPOCH}|{_UPTIME})\]|\({_ISO}\)|{_ISO}|{_DATE}|{_CLOCK}|{_EPOCH})"
+        r":?(?=[ \t\[]|$)"
+    )
+)
+_KINDS = (
+    _TIME,
+    _Kind(re.compile(rf"[IWEF][0-9]{{4}} {_CLOCK}[ ]{{1,8}}[0-9]{{1,9}} [\w.-]{{1,80}}:[0-9]{{1,6}}\](?=[ ]|$)")),
+    _Kind(
+        re.compile(
+            rf"[ ]?(?:[-|] )?(?:{_LOGGER} (?:- )?)?(?:\[(?:{_LEVELS})\]:?|(?:{_LEVELS})(?:[ ]?[-|:])?)(?=[ ]|$)"
+        ),
+        below=True,
+    ),
+    _Kind(re.compile(rf"(?:\[(?:{_LEVELS})\]|(?:{_LEVELS}):(?:{_LOGGER}:)?)[ ]?"), fewest=2),
+    _Kind(re.compile(r"std(?:out|err) [FP](?= |$)"), below=True),
+    _Kind(re.compile(rf"{_HOST}{_PROGRAM}\[[0-9]{{1,8}}\]:(?= |$)"), constant=True, below=True),
+    _Kind(re.compile(rf"(?!{_DEVICE}){_HOST}(?!{_DEVICE}){_PROGRAM}:(?= |$)"), constant=True, below=True, fewest=2),
+    _Kind(re.compile(r"\[[0-9]{1,6},[0-9]{1,6}\]<std(?:out|err|diag)>:"), constant=True),
+    _Kind(re.compile(r"\[(?:[A-Za-z][\w./@:-]{0,200}|[0-9]{1,5})\]:?(?= |$)"), constant=True, fewest=2),
+    _Kind(re.compile(rf"{_NAME}(?: \||:)(?=[ \t]|$)"), constant=True, fewest=2),
+)
+_DEEPEST = 5  # layers
+_HEAD = 20  # lines that decide whether the others are looked at
+
+
+def layers(lines: Sequence[str]) -> Iterator[list[str]]:
+    """The lines without the first layer of prefixes, without the first two, and so on. All lines have each of them."""
+    below, rest = False, list(lines)
+    for _ in range(_DEEPEST):
+        kind = _kind(rest, below)
+        if kind is None:
+            return
+        below = below or kind is _TIME
+        rest = _without(rest, kind)
+        yield rest
+
+
+def _kind(lines: Sequence[str], below: bool) -> _Kind | None:
+    """The kind of the prefix that all lines have."""
+    full = [line for line in lines if line.strip()]
+    some = full[:_HEAD]
+    return next(
+        (
+            kind
+            for kind in _KINDS
+            if (below or not kind.below) and _fits(some, kind) and (len(full) == len(some) or _fits(full, kind))
+        ),
+        None,
+    )
+
+
+def _fits(lines: Sequence[str], kind: _Kind) -> bool:
+    first = kind.pattern.match(lines[0]) if lines else None
+    if not first or len(lines) < kind.fewest:
+        return False
+    return all(line.startswith(first[0]) if kind.constant else kind.pattern.match(line) for line in lines)
+
+
+def _without(lines: Sequence[str], kind: _Kind) -> list[str]:
+    """The lines without the prefix, and without a blank behind it if all have one."""
+    rest = [kind.pattern.sub("", line, count=1) for line in lines]
+    blank = rest and all(line[:1] in (" ", "\t", "") for line in rest)
+    return [line[1:] for line in rest] if blank else rest
