@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from bench.accuracy.excerpts.excerpt import Change, Transformation, whole
 
-_COLUMNS = re.compile(r"\t+| {2,}")
+_COLUMNS = re.compile(r" *\t[ \t]*| {2,}")
 
 
 def _each(form: Callable[[int, str], str]) -> Change:
@@ -53,7 +53,7 @@ def _table_of_lines(lines: Sequence[str]) -> Iterator[str]:
 
 def _table_of_columns(lines: Sequence[str]) -> Iterator[str]:
     """Rows of columns as a Markdown table. The other lines stay."""
-    rows = [[cell.strip() for cell in _COLUMNS.split(line.strip())] for line in lines]
+    rows = [[cell.strip() for cell in _COLUMNS.split(line.rstrip().lstrip(" "))] for line in lines]
     inside = False
     for line, row in zip(lines, rows, strict=True):
         if len(row) < 3 or "|" in line:

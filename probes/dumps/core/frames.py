@@ -27,6 +27,7 @@ _STAMP = re.compile(
     r"|\[pod/[\w./-]{1,200}\] )"
 )
 _FILE = re.compile(r"(?![0-9]+:)(?:/|\./)?[\w.+-]{1,80}(?:/[\w.+-]{1,80}){0,10}:(?=[\[A-Z<0-9])")
+_RECORD = re.compile(r"\{[^\n]*\"stream\"[^\n]*\}[ \t]*(?:\n|$)")
 _ANY_NUMBER = re.compile(r"([0-9]{1,8})[:-]")
 _NUMBER = re.compile(r"([0-9]{1,8})[:-](?! )")
 # "node1: ", "node1 | ", "[node1] ", and "[1,0]<stdout>:" of mpirun with its job and rank
@@ -43,7 +44,7 @@ _HEADING = re.compile(
 )
 # Marks of Markdown, bullets of lists, and notes behind a line. A row of a table becomes "name: value".
 _MARK = re.compile(r"^(?P<indent>[ \t]*)(?:[-*+•] |[0-9]{1,2}[.)] )(?=\S)|(?<!\*)\*\*(?!\*)|`|[ \t]*\\$")
-_NOTE = re.compile(r"[ \t]+(?:\# |// |<[-=]{1,3} ?|←|\u2b05).*$")
+_NOTE = re.compile(r"[ \t]+(?:\# |// |<[-=]{1,3}(?![>\w=-])|←|\u2b05).*$")
 _ROW = re.compile(r"^[ \t]*\|[ ]*([^|]{1,80}?)[ ]*\|[ ]*([^|]{1,200}?)[ ]*\|?[ \t]*$")
 _FEWEST = 2  # the least number of lines with the same host name, or with line numbers
 _CANDIDATES = 4
@@ -61,7 +62,7 @@ def first_block(text: str) -> tuple[str, tuple[str, ...]]:
 class Frame(NamedTuple):
     """A text without its frame, and the hosts whose lines are removed.
 
-    `origin` has the number (from 0) of the framed line that each line comes from. None: each line is still in its place.
+    `origin` has the number (from 0) of the framed line that each line comes from. None: each line is in its place.
     """
 
     text: str
@@ -72,6 +73,22 @@ class Frame(NamedTuple):
 def uniform_frames(text: str) -> Iterator[Frame]:
     """The text without what all its lines have in common before them, layer by layer."""
     yield from (Frame("\n".join(bare)) for bare in layers(text.split("\n")))
+
+
+def without_containers(text: str) -> str:
+    """The lines that a container wrote, if all lines are records of its log file."""
+    if not _RECORD.match(text):
+        return text
+    lines = text.split("\n")
+    bare = [_container(line) for line in lines]
+    return "\n".join(bare) if all(a is not b or not b.strip() for a, b in zip(bare, lines, strict=True)) else text
+
+
+def string_frame(text: str) -> Frame | None:
+    """The text with its strings unfolded into lines. None: it has none, or it is a journal."""
+    lines = text.split("\n")
+    strings = unfolded(lines) if journal_lines(lines) == lines else None
+    return Frame("\n".join(strings[0]), origin=strings[1]) if strings else None
 
 
 def strip_frames(text: str, marks: bool = True) -> Iterator[Frame]:
@@ -88,10 +105,10 @@ def strip_frames(text: str, marks: bool = True) -> Iterator[Frame]:
         yield Frame("\n".join(bare))
     if (numbered := _without_numbers(bare)) is not None:
         yield Frame("\n".join(numbered))
+    if (strings := string_frame(text)) is not None:
+        yield strings
     for plain in _plain(lines, bare) if marks else layers(lines):
         yield Frame("\n".join(plain))
-    if (strings := unfolded(lines)) is not None:
-        yield Frame("\n".join(strings[0]), origin=strings[1])
     yield from _of_hosts(bare)
 
 

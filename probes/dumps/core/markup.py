@@ -9,20 +9,27 @@ import re
 from collections.abc import Iterator, Mapping
 
 _CELL = r"[ \t]*:?-{2,}:?[ \t]*"
-_RULE = re.compile(rf"^[ \t]{{0,8}}\|?{_CELL}(?:\|{_CELL})+\|?[ \t]*$", re.MULTILINE)
+_RULE = re.compile(rf"^[ \t]{{0,8}}(?:\|?{_CELL}(?:\|{_CELL})+\|?|\|{_CELL}\|)[ \t]*$", re.MULTILINE)
+_ONE = re.compile(r"[ \t]*\|[ \t]?((?:[^|\\]|\\.)*?)[ \t]?\|[ \t]*")  # a row with one cell
+_BORDER = re.compile(r"(?<!\\)\|")
 _BOLD = re.compile(r"(?<![*\w])\*\*(?=[^\s*])([^*\n]{0,2000}?[^\s*])\*\*(?![*\w])")
 _CODE = re.compile(r"^([ \t]*)`([^`\n]{1,2000})`[ \t]*$", re.MULTILINE)
 # "  # crossing racks", "   <--- here". Not "==> FILE <==" (head), a prompt, not a "#" that belongs to a word, not JSON.
+# Behind other signs, and as "// why" or "(!)", only after two blanks.
+_REMARK = r"(?:#[ \t]{1,3}(?=[A-Za-z])|<(?:-{2,12}(?![>\w=-])|={2,12}(?=[ \t]+\w))|←)"
 _COMMENT = re.compile(
-    r"(?<=[^\s$#>*|-])[ \t]+(?:#[ \t]{1,3}(?=[A-Za-z])|<(?:-{2,12}(?![>\w=-])|={2,12}(?=[ \t]+\w))|←)[^\n\"$]{0,200}$",
+    rf"(?:(?<=[^\s$#>*|-])[ \t]+{_REMARK}|(?<=[|*>-])[ \t]{{2,40}}{_REMARK}|(?<=\S)[ \t]{{2,40}}//[ \t](?=[A-Za-z]))"
+    r"[^\n\"$|]{0,200}$|(?<=\S)[ \t]{2,40}\([!?]{1,3}\)[ \t]*$",
     re.MULTILINE,
 )
+_SIGNS = (" #", "\t#", "<-", "<=", "←", " //", "(!", "(?")
 # "node1:/tmp # lspci"; "0: # nThread", where a launcher puts the rank before a line; a time before a line
 _PROMPT = re.compile(r"[ \t]*\S{0,119}[^\s,{}\[\]\"][ \t]+#")
 # A list item; a line number as grep -n, cat -n and editors write it
 _ITEM = re.compile(r"[ \t]{0,8}[-*•+][ \t]")
 _NUMBER = re.compile(r"[ \t]{0,7}([0-9]{1,8})(?:[:|]|\t|[ ]{1,2}|$)")
-_FEWEST = 3  # lines with consecutive numbers
+_FEWEST = 3  # lines with consecutive numbers. Those of cat -n have a tab behind them.
+_TABBED = re.compile(r"[ ]{2,7}[0-9]{1,6}\t")
 _EDGE = re.compile(r"[ \t]*\|(.*)\|[ \t]*")
 
 
@@ -35,7 +42,7 @@ def without_markup(text: str) -> tuple[str, Mapping[int, str]]:
         plain = _BOLD.sub(r"\1", plain)
     if "`" in text:
         plain = _CODE.sub(r"\1\2", plain)
-    if " #" in text or "\t#" in text or "<-" in text or "<=" in text or "←" in text:
+    if any(sign in text for sign in _SIGNS):
         plain = _COMMENT.sub(lambda found: found[0] if _is_prompt(found) else "", plain)
     if plain == text:
         return text, {}
@@ -51,7 +58,7 @@ def _is_prompt(found: re.Match[str]) -> bool:
 
 def _without_items(text: str) -> str:
     """The lines without the marks of a list, if each line has one."""
-    if not _ITEM.match(text):
+    if not _ITEM.match(text.lstrip("\n")):
         return text
     lines = text.split("\n")
     if all(_ITEM.match(line) or not line.strip() for line in lines):
@@ -70,7 +77,8 @@ def _without_numbers(text: str) -> str:
         if line.strip() and (not found or last is not None and int(found[1]) != last + 1):
             return text
         last = int(found[1]) if found else last
-    if sum(map(bool, lines)) < _FEWEST:
+    full = [line for line in lines if line]
+    if len(full) < _FEWEST and not all(map(_TABBED.match, full)):
         return text
     return "\n".join(_NUMBER.sub("", line, count=1) for line in lines)
 
@@ -80,12 +88,22 @@ def cells_of(line: str) -> str:
     found = _EDGE.fullmatch(line)
     if not found or "|" not in found[1]:
         return line
-    return "  ".join(cell.strip().strip("*`") or "-" for cell in found[1].split("|"))
+    return "  ".join(_plain(cell.strip().strip("*`")) or "-" for cell in _BORDER.split(found[1]))
+
+
+def _plain(cell: str) -> str:
+    return cell.replace("\\|", "|")
+
+
+def _is_rule(line: str, before: str) -> bool:
+    """Whether it is the rule below the heading of a table. One column needs a heading of one column."""
+    rule = "--" in line and "|" in line and _RULE.fullmatch(line)
+    return bool(rule) and bool(not _ONE.fullmatch(line) or _ONE.fullmatch(before))
 
 
 def _tables(lines: list[str]) -> Iterator[str]:
     """The lines with the rows of each table that has a rule ("|---|---|") as cells. The rule becomes empty."""
-    rules = {number for number, line in enumerate(lines) if "--" in line and "|" in line and _RULE.fullmatch(line)}
+    rules = {number for number, line in enumerate(lines) if _is_rule(line, lines[number - 1] if number else "")}
     inside = set[int]()
     for rule in rules:
         inside.add(rule - 1)
@@ -96,6 +114,8 @@ def _tables(lines: list[str]) -> Iterator[str]:
     for number, line in enumerate(lines):
         if number in rules:
             yield ""
+        elif number in inside and (one := _ONE.fullmatch(line)):
+            yield _plain(one[1])
         elif number in inside and "|" in line:
             yield cells_of(line) if _EDGE.fullmatch(line) else cells_of(f"|{line}|")
         else:

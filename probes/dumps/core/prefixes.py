@@ -3,8 +3,9 @@
 Layers are removed one after another: "2026-11-21 03:00:00 node1 check[42]: " has two of them. A prefix whose text
 cannot differ between lines (a host, a rank) must be the same on all lines.
 
-syslog (RFC 3164, RFC 5424), journalctl(1) short and short-iso, ts(1) of moreutils, Python's logging, klog of Kubernetes,
-mpirun --tag-output (Open MPI), srun --label (Slurm), torchrun ("[rank0]:", "[default0]:"), kubectl logs --prefix.
+syslog (RFC 3164, RFC 5424), journalctl(1) short and short-iso, ts(1) of moreutils, Python's logging, klog of
+Kubernetes, mpirun --tag-output (Open MPI), srun --label (Slurm), torchrun ("[rank0]:", "[default0]:"), kubectl logs
+--prefix, quotes in mails.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ _TIME = _Kind(
 )
 _KINDS = (
     _TIME,
+    _Kind(re.compile(r"[ \t]{0,3}>{1,5}(?=[ ]|$)")),  # a quote
     _Kind(re.compile(rf"[IWEF][0-9]{{4}} {_CLOCK}[ ]{{1,8}}[0-9]{{1,9}} [\w.-]{{1,80}}:[0-9]{{1,6}}\](?=[ ]|$)")),
     _Kind(
         re.compile(

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from .frames import Frame, first_block, strip_frames, uniform_frames
+from .frames import Frame, first_block, string_frame, strip_frames, uniform_frames, without_containers
 from .markup import without_markup
 from .other_hosts import OTHER_HOSTS
 from .part import Part
@@ -43,6 +43,7 @@ _BLOCK = 1 << 20  # characters whose shapes are computed at once
 _NEVER = re.compile("(?!)")
 _ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " ", "&amp;": "&"}  # HTML entities
 _ELEMENT = re.compile(r"<[a-z_]{2,40}[ >]")
+_PAGE = re.compile(r"</?(?:html|head|body|pre|code|div|span|p|br|blockquote|details|summary)(?: [^<>\n]{0,200})?/?>")
 _VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
 
@@ -61,6 +62,8 @@ def clean(text: str) -> str:
     """
     if "\xa0" in text or text.startswith("\ufeff"):
         text = text.removeprefix("\ufeff").replace("\xa0", " ")
+    if "<pre" in text or "<code" in text or "<br" in text:
+        text = _PAGE.sub("", text)
     if ("&lt;" in text or "&gt;" in text) and not _ELEMENT.search(text):
         for escape, character in _ESCAPES.items():
             text = text.replace(escape, character)
@@ -69,7 +72,7 @@ def clean(text: str) -> str:
 
 def split(file: str, text: str, at: float, readers: Sequence[Reader]) -> Iterator[tuple[Reader | None, Part]]:
     """The parts in order, each with its reader. None: in no known format. The function cleans `text` first."""
-    block, others = first_block(clean(text))
+    block, others = first_block(without_containers(clean(text)))
     plain, before = without_markup(block)
     yield from _whole(Part(file, 1, plain, at, before), tuple(readers))
     if others:
@@ -82,15 +85,21 @@ def _whole(whole: Part, readers: tuple[Reader, ...]) -> Iterator[tuple[Reader | 
     The beginning of the text decides.
     """
     head = whole.text[: whole.text.rfind("\n", 0, _HEAD) + 1] if len(whole.text) > _HEAD else whole.text
-    frames = list(uniform_frames(head))
+    prefixed = list(uniform_frames(head))
+    quoted = string_frame(head) if not prefixed else None
+    frames = [quoted] if quoted else prefixed
     parts = list(_cut(replace(whole, text=head), readers, _DEEPEST)) if frames else []
+    if any(reader and reader.lines is bool(prefixed) for reader, _ in parts):
+        frames = []
     best, depth = _known_lines(parts), 0
-    if not any(reader and reader.lines for reader, _ in parts):
-        for number, frame in enumerate(frames, 1):
-            known = _known_lines(_cut(whole.unframed(frame.text, frame.origin), readers, _DEEPEST - 1))
-            best, depth = (known, number) if known and known >= best else (best, depth)
-    if depth and (bare := next(islice(uniform_frames(whole.text), depth - 1, None), None)):
-        yield from _cut(whole.unframed(bare.text, bare.origin), readers, _DEEPEST - 1)
+    for number, frame in enumerate(frames, 1):
+        known = _known_lines(_cut(whole.unframed(frame.text, frame.origin), readers, _DEEPEST - 1))
+        best, depth = (known, number) if known and known >= best else (best, depth)
+    found = (
+        string_frame(whole.text) if quoted else next(islice(uniform_frames(whole.text), max(depth - 1, 0), None), None)
+    )
+    if depth and found:
+        yield from _cut(whole.unframed(found.text, found.origin), readers, _DEEPEST - 1)
     else:
         yield from _cut(whole, readers, _DEEPEST)
 
