@@ -39,9 +39,9 @@ def plain(content: bytes) -> str:
 
 
 def _utf_16(head: bytes) -> str | None:
-    """UTF-16 without a mark: every second byte is zero, and the others are not."""
+    """UTF-16 without a mark: most second bytes are zero, and the others are not. Lines of tables and trees have others."""
     half = len(head) // 2
     even, odd = head[::2].count(0), head[1::2].count(0)
-    if half > 1 and max(even, odd) > half * 3 // 4 and min(even, odd) == 0:
+    if half > 1 and max(even, odd) > half // 2 and min(even, odd) == 0:
         return "utf-16-be" if even > odd else "utf-16-le"
     return None

@@ -56,7 +56,7 @@ def _table_of_columns(lines: Sequence[str]) -> Iterator[str]:
     rows = [[cell.strip() for cell in _COLUMNS.split(line.rstrip().lstrip(" "))] for line in lines]
     inside = False
     for line, row in zip(lines, rows, strict=True):
-        if len(row) < 3 or "|" in line:
+        if len(row) < 3 or "|" in line or "---" in line or "===" in line:
             inside = False
             yield line
             continue

@@ -24,12 +24,13 @@ _COMMENT = re.compile(
 )
 _SIGNS = (" #", "\t#", "<-", "<=", "←", " //", "(!", "(?")
 # "node1:/tmp # lspci"; "0: # nThread", where a launcher puts the rank before a line; a time before a line
-_PROMPT = re.compile(r"[ \t]*\S{0,119}[^\s,{}\[\]\"][ \t]+#")
+_PROMPT = re.compile(r"[ \t]*\S{0,119}[^\s,{}\[\]\"][ \t]#")
 # A list item; a line number as grep -n, cat -n and editors write it
 _ITEM = re.compile(r"[ \t]{0,8}[-*•+][ \t]")
 _NUMBER = re.compile(r"[ \t]{0,7}([0-9]{1,8})(?:[:|]|\t|[ ]{1,2}|$)")
 _FEWEST = 3  # lines with consecutive numbers. Those of cat -n have a tab behind them.
 _TABBED = re.compile(r"[ ]{2,7}[0-9]{1,6}\t")
+_SPACED = re.compile(r"(?:[^\n]*\S[^\n]*\n[ \t]*\n){3}")  # an empty line behind each line
 _EDGE = re.compile(r"[ \t]*\|(.*)\|[ \t]*")
 
 
@@ -48,6 +49,22 @@ def without_markup(text: str) -> tuple[str, Mapping[int, str]]:
         return text, {}
     pairs = zip(text.split("\n"), plain.split("\n"), strict=True)
     return plain, {number: before for number, (before, after) in enumerate(pairs, 1) if before != after}
+
+
+def lines_of_outputs(text: str, before: Mapping[int, str]) -> tuple[str, list[int]] | None:
+    """The text without the rules of tables and without empty lines between all lines, and the numbers of its lines
+    (from 0). None: it has none. `before` has the changed lines as they were, by line number from 1.
+    """
+    rules = {number - 1 for number, line in before.items() if "--" in line and _RULE.fullmatch(line)}
+    spaced = _SPACED.match(text)
+    if not rules and not spaced:
+        return None
+    lines = text.split("\n")
+    rules = {number for number in rules if not lines[number]}
+    if spaced and not any(map(str.strip, lines[1::2])):
+        rules.update(range(1, len(lines), 2))
+    kept = [number for number in range(len(lines)) if number not in rules]
+    return ("\n".join(lines[number] for number in kept), kept) if rules else None
 
 
 def _is_prompt(found: re.Match[str]) -> bool:
@@ -88,7 +105,8 @@ def cells_of(line: str) -> str:
     found = _EDGE.fullmatch(line)
     if not found or "|" not in found[1]:
         return line
-    return "  ".join(_plain(cell.strip().strip("*`")) or "-" for cell in _BORDER.split(found[1]))
+    cells = [_plain(cell.strip().strip("*`")) or "-" for cell in _BORDER.split(found[1])]
+    return "  ".join((" ", *cells[1:]) if cells[0] == "-" else cells)
 
 
 def _plain(cell: str) -> str:

@@ -46,7 +46,9 @@ class Part:
         for line in origin:
             index[line] += 1
             places.append(f"{self.place(line)}.{index[line]}" if several[line] > 1 else self.place(line))
-        return Part(self.file, 1, text, self.at, places=tuple(places))
+        shown = ((number, self.before.get(self.first + line)) for number, line in enumerate(origin, 1))
+        before = {number: text for number, text in shown if text is not None} if self.before else {}
+        return Part(self.file, 1, text, self.at, before, tuple(places))
 
     def cite(self, number: int, line: str) -> Evidence:
         """A line of the part as evidence, as it is in the file."""

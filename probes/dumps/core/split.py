@@ -15,7 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from .frames import Frame, first_block, string_frame, strip_frames, uniform_frames, without_containers
-from .markup import without_markup
+from .markup import lines_of_outputs, without_markup
 from .other_hosts import OTHER_HOSTS
 from .part import Part
 from .reader import Reader
@@ -74,7 +74,9 @@ def split(file: str, text: str, at: float, readers: Sequence[Reader]) -> Iterato
     """The parts in order, each with its reader. None: in no known format. The function cleans `text` first."""
     block, others = first_block(without_containers(clean(text)))
     plain, before = without_markup(block)
-    yield from _whole(Part(file, 1, plain, at, before), tuple(readers))
+    whole = Part(file, 1, plain, at, before)
+    kept = lines_of_outputs(plain, before)
+    yield from _whole(whole.unframed(*kept) if kept else whole, tuple(readers))
     if others:
         yield OTHER_HOSTS, Part(file, 1, "\n".join(others), at)
 
@@ -150,7 +152,7 @@ def _loose(readers: tuple[Reader, ...]) -> tuple[Reader, ...]:
 
 
 def _known_lines(parts: Iterable[tuple[Reader | None, Part]]) -> int:
-    return sum(part.text.count("\n") + 1 for reader, part in parts if reader)
+    return sum(part.text.rstrip("\n").count("\n") + 1 for reader, part in parts if reader)
 
 
 class _Stretch(NamedTuple):  # fast to create: alternating logs have hundreds of thousands
