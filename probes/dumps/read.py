@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import cache
+from typing import Any
 
 from ...models.facts.reason import Reason
-from ...models.facts.records import NotChecked, Record
+from ...models.facts.records import Fact, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from .core.part import Part
-from .core.split import is_filler, split
+from .core.split import clean, is_filler, split
+from .core.wrapped import LONGEST, joined
 from .host.log_events import read_events
 from .registry import READERS
 
@@ -51,9 +55,43 @@ def read_dump(name: str, host: Host) -> Iterator[Record]:
 
 def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     """The records in a text with this name. `at` is the time at which it was read, in seconds since 1970."""
+    proposals = list(joined(clean(text))) if len(text) <= LONGEST else []
+    if not proposals:
+        yield from _records(name, text, at)
+        return
+    best = list(_records(name, text, at))
+    most = _read(best)
+    for one in proposals:
+        records = list(_records(name, one.text, at, one.origin))
+        values = _read(records)
+        if values > most or (one.cut and values == most):
+            best, most = records, values
+    yield from best
+
+
+def _read(records: Sequence[Record]) -> tuple[int, int]:
+    """The number of values in the records, and the number of gaps, negative."""
+    values = sum(_values(one) for one in records if isinstance(one, Fact | Observation))
+    return values, -sum(isinstance(one, NotChecked) for one in records)
+
+
+def _values(one: Fact | Observation) -> int:
+    if isinstance(one, Observation):
+        return 1
+    values = (getattr(one, name) for name in _names(type(one)))
+    return sum(len(value) if isinstance(value, tuple) else value is not None for value in values)
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:  # mypy regards a fact's class as unhashable, like its instances
+    return tuple(field.name for field in fields(kind))
+
+
+def _records(name: str, text: str, at: float, origin: Sequence[int] | None = None) -> Iterator[Record]:
+    """The records in a text. `origin` has the number (from 0) of the line from which each line comes."""
     unknown: list[Part] = []
     known = 0
-    for reader, part in split(name, text, at, READERS):
+    for reader, part in split(name, text, at, READERS, origin):
         events = () if reader and reader.name in _OWN_EVENTS else tuple(read_events(part))
         yield from events
         if reader:

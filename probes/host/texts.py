@@ -39,9 +39,9 @@ def plain(content: bytes) -> str:
 
 
 def _utf_16(head: bytes) -> str | None:
-    """UTF-16 without a mark: most second bytes are zero, and the others are not. Lines of tables and trees have others."""
+    """UTF-16 without a mark: most second bytes are zero, and few of the others (the lines of a tree are U+2500)."""
     half = len(head) // 2
     even, odd = head[::2].count(0), head[1::2].count(0)
-    if half > 1 and max(even, odd) > half // 2 and min(even, odd) == 0:
+    if half > 1 and max(even, odd) > half // 2 and min(even, odd) * 4 < max(even, odd):
         return "utf-16-be" if even > odd else "utf-16-le"
     return None

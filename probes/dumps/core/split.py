@@ -45,6 +45,7 @@ _ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " "
 _ELEMENT = re.compile(r"<[a-z_]{2,40}[ >]")
 _PAGE = re.compile(r"</?(?:html|head|body|pre|code|div|span|p|br|blockquote|details|summary)(?: [^<>\n]{0,200})?/?>")
 _VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")
+_TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
 
 
@@ -70,11 +71,17 @@ def clean(text: str) -> str:
     return _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
 
 
-def split(file: str, text: str, at: float, readers: Sequence[Reader]) -> Iterator[tuple[Reader | None, Part]]:
-    """The parts in order, each with its reader. None: in no known format. The function cleans `text` first."""
-    block, others = first_block(without_containers(clean(text)))
+def split(
+    file: str, text: str, at: float, readers: Sequence[Reader], origin: Sequence[int] | None = None
+) -> Iterator[tuple[Reader | None, Part]]:
+    """The parts in order, each with its reader. None: in no known format. The function cleans `text` first.
+
+    `origin` has the number (from 0) of the line in the file from which each line comes, if lines were joined.
+    """
+    text = clean(text)
+    block, others = first_block(without_containers(_TRAILING.sub("", text) if " \n" in text else text))
     plain, before = without_markup(block)
-    whole = Part(file, 1, plain, at, before)
+    whole = replace(Part(file, 1, plain, at).unframed(plain, origin), before=before)
     kept = lines_of_outputs(plain, before)
     yield from _whole(whole.unframed(*kept) if kept else whole, tuple(readers))
     if others:

@@ -125,7 +125,7 @@ def test_words_with_colons_are_no_hosts() -> None:
 
 def test_web_pages() -> None:
     ((family, part),) = split("f", "NCCL_IB_HCA=&quot;mlx5&quot;\u00a0\nNCCL_DEBUG=&lt;x&gt;", 0.0, READERS)
-    assert (family and family.name, part.text) == ("environment", 'NCCL_IB_HCA="mlx5" \nNCCL_DEBUG=<x>')
+    assert (family and family.name, part.text) == ("environment", 'NCCL_IB_HCA="mlx5"\nNCCL_DEBUG=<x>')
     xml = '<info name="a" value="&lt;b&gt;"/>'
     assert [part.text for _, part in split("f", xml, 0.0, READERS)] == [xml]
 
