@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..catalog.nics import nic_of
 from ..facts.gpu import Gpu, GpuPair
-from ..facts.machine import Numa
+from ..facts.machine import Numa, Pci
 from ..facts.network_paths import NicPath
 from ..graph.path_types import DevicePath, natural, nearest, nics, paths
 from ..graph.topology import Device
 from ..inventory.snapshot import Snapshot
 from .all_pairs import pairs
+
+_RDMA_CLASSES = (0x0207, 0x0208, 0x0C06)  # InfiniBand, fabric, and the first InfiniBand adapters
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,8 @@ class Matrix:
 def matrix(snapshot: Snapshot) -> Matrix:
     """From a snapshot. NVML's path types are used only without a PCI tree, as in dumps."""
     gpus = tuple(sorted((_gpu(snapshot, d) for d in snapshot.topology.devices if d.kind == "gpu"), key=_place))
-    listed = [(nic.device.id, nic.name) for nic in nics(snapshot.topology)] or _named(snapshot)
+    listed = [(nic.device.id, nic.name) for nic in nics(snapshot.topology)]
+    listed = listed or _named(snapshot) or _unnamed(snapshot)
     adapters = tuple(Row(f"NIC{n}", device, name) for n, (device, name) in enumerate(listed))
     found: dict[tuple[str, str], DevicePath] = {}
     known = {device.id for device in snapshot.topology.devices}
@@ -89,6 +93,18 @@ def _named(snapshot: Snapshot) -> list[tuple[str, str]]:
     """The RDMA devices that only `nvidia-smi topo -m` shows, whose PCI functions are not known, with their names."""
     found = {one.b: one.name or one.b for one in snapshot.of(NicPath).values() if one.b}
     return sorted(found.items(), key=lambda one: natural(one[0]))
+
+
+def _unnamed(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """The NICs of a dump that names no RDMA device, with their PCI addresses: those of RDMA networks by their class or
+    their ids.
+    """
+    functions = snapshot.of(Pci) if snapshot.origin == "dumps" else {}
+    found = [
+        key for key, one in functions.items() if (one.pci_class or 0) >> 8 in _RDMA_CLASSES or nic_of(one) is not None
+    ]
+    known = {device.id for device in snapshot.topology.devices}
+    return [(key, key) for key in sorted(found) if key in known]
 
 
 def _to_nic(snapshot: Snapshot, row: Row, column: Row) -> DevicePath | None:

@@ -63,10 +63,11 @@ def _both_ends(net: Net | None) -> float | None:
 
 
 def _runs_at(port: Port, network: Net | None) -> float | None:
-    """The trained rate. A port that is down has none: the kernel shows its maximum instead. For RoCE the network device
-    is more reliable: some kernels report at most 100 Gb/s for RDMA.
+    """The trained rate. A port that is down has none: the kernel shows its maximum instead. A text that has a rate and
+    no state, such as a topology file of NCCL, shows a port that is in use. For RoCE the network device is more
+    reliable: some kernels report at most 100 Gb/s for RDMA.
     """
-    if port.state != "ACTIVE":
+    if port.state not in ("ACTIVE", None):
         return None
     ethernet = network if port.link_layer == "Ethernet" else None
     return ethernet.speed if ethernet and ethernet.speed else port.rate

@@ -13,12 +13,15 @@ from typing import Any
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Disk, HostBridge, Net, Node, Numa, Package, Pci, Rdma
+from ....models.facts.pci_classes import NVIDIA
 from ....models.facts.records import Evidence, Fact, NotChecked, Record
 from ..core.part import Part
 from ..core.pci_words import identity
 from ..core.xml_elements import Element, elements
+from .hwloc_links import Device, generation_of, links
 
 BEGIN = r"^[ \t]*<topology(?: version=\"[0-9.]{1,8}\")?>"
+NVSWITCH = 0x068000
 _MOST = 50_000  # elements: enough for 2,000 processors with their caches
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ROOT = re.compile(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]")
@@ -49,6 +52,7 @@ def read(part: Part) -> Iterator[Record]:
         else:
             reading.element(one)
     yield from reading.facts()
+    yield from links(part, *reading.devices())
     yield from refused
 
 
@@ -100,6 +104,21 @@ class _Reading:
             texts: dict[str, Any] = {name: value for name, (value, _) in self.node.items()}
             yield Node(key="node", cites=cites, **texts)
 
+    def devices(self) -> tuple[dict[str, Device], int | None]:
+        """GPUs and functions by their index in matrices, and the NVLink generation of the GPUs."""
+        found: dict[str, Device] = {}
+        numbers: dict[str, tuple[int | None, int | None]] = {}
+        gpus: set[str] = set()
+        for one, entry in self.entries.items():
+            key, index = self.keys[one], one.attributes.get("gp_index", "")
+            if entry.kind is Gpu and entry.fields.get("address"):
+                found[index] = "gpu", key, entry.fields["address"]
+                gpus.add(entry.fields["address"])
+            elif entry.kind is Pci:
+                found.setdefault(index, ("switch", key, key))
+                numbers[key] = entry.fields.get("vendor"), entry.fields.get("device")
+        return found, generation_of({numbers[address] for address in gpus if address in numbers})
+
     def _add(self, one: Element, kind: type[Fact], key: str, fields: dict[str, Any]) -> None:
         known = {name: value for name, value in fields.items() if value is not None}
         self.entries[one] = _Entry(kind, known, dict.fromkeys(known, one.where))
@@ -127,8 +146,12 @@ class _Reading:
                 code, *rest = (int(number, 16) if number else None for number in found.groups())
                 names = ("vendor", "device", "subvendor", "subdevice")
                 numbers = {"pci_class": (code or 0) << 8, **dict(zip(names, rest, strict=True))}
-                if numbers["subvendor"] == 0:  # bridges have no subsystem ids
+                if code == rest[0] == 0:  # hwloc could not read the numbers
+                    numbers = {}
+                elif numbers["subvendor"] == 0:  # bridges have no subsystem ids
                     numbers["subvendor"] = numbers["subdevice"] = None
+            if not numbers and one.attributes.get("subtype") == "NVSwitch":
+                numbers = {"pci_class": NVSWITCH, "vendor": NVIDIA}
             self._add(one, Pci, address, {"parent": above, "numa": numa, **numbers})
         elif root := _ROOT.fullmatch(one.attributes.get("bridge_pci", "")):
             self._add(one, HostBridge, f"pci{root[1]}:{root[2]}", {"parent": above, "numa": numa})

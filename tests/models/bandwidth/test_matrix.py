@@ -24,6 +24,7 @@ from linkgauge.models.facts.records import Fact
 from linkgauge.models.graph.path_types import DevicePath
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps import read_text
 from tests.support.nodes.described import node
 
 SHARED = Path(__file__).parents[4] / "shared"
@@ -313,6 +314,26 @@ def test_a_gpu_that_no_driver_numbers_has_its_address() -> None:
     built = two_roots()
     built.facts = [one for one in built.facts if one.key != "gpu0"]
     assert [row.label for row in built.matrix().gpus] == ["GPU1", "02:00.0"]
+
+
+def test_nics_of_a_topology_file_without_their_names() -> None:
+    """As in topology files of Azure (ndv4-topo.xml, azhpc-images) and AWS (p4d-24xl-topo.xml, aws-ofi-nccl): NICs are
+    PCI functions without a network device. A management NIC is none of an RDMA network.
+    """
+    text = """<system version="1">
+  <cpu numaid="0">
+    <pci busid="ffff:ff:01.0" class="0x060400" link_speed="16 GT/s" link_width="16">
+      <pci busid="0003:00:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"/>
+      <pci busid="0103:00:00.0" class="0x020700" link_speed="16 GT/s" link_width="16"/>
+      <pci busid="0104:00:00.0" class="0x020000" vendor="0x1d0f" device="0xefa0"/>
+    </pci>
+    <pci busid="0105:00:00.0" class="0x020000" vendor="0x8086" device="0x1563"/>
+  </cpu>
+</system>
+"""
+    made = matrix(assemble(list(read_text("topo.xml", text, 0.0)), Site(), 0.0, origin="dumps"))
+    assert [(row.label, row.name) for row in made.nics] == [("NIC0", "0103:00:00.0"), ("NIC1", "0104:00:00.0")]
+    assert {made.paths["0003:00:00.0", nic].type for nic in ("NIC0", "NIC1")} == {"PIX"}
 
 
 def test_nothing_there() -> None:

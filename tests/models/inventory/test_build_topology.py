@@ -14,7 +14,7 @@ from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.exporters.text.tree import as_tree
 from linkgauge.models.facts.gpu import Gpu, GpuLink
-from linkgauge.models.facts.machine import HostBridge, Node, Numa, Package, Pci, Rdma
+from linkgauge.models.facts.machine import HostBridge, Node, Numa, Package, Pci, Port, Rdma
 from linkgauge.models.facts.merge import merge
 from linkgauge.models.facts.pcie_rates import rated as pcie
 from linkgauge.models.facts.records import Fact
@@ -217,6 +217,16 @@ def test_cpu_to_gpu_on_p5() -> None:
         assert way
         assert min(map(rated, way)) == GEN4X8
         assert rated(way[-1]) == GEN5X16
+
+
+@pytest.mark.parametrize(("state", "trained"), [("ACTIVE", 50e9), (None, 50e9), ("DOWN", None)])
+def test_the_rate_of_a_port_whose_state_is_not_known(state: str | None, trained: float | None) -> None:
+    """NCCL's topology files have the speed of a NIC and not its state: NCCL uses only ports that are up."""
+    function = Pci(key="0000:10:00.0", pci_class=NIC, parent="pci0000:10")
+    adapter = Rdma(key="mlx5_0", address=function.key)
+    port = Port(key="mlx5_0/1", device="mlx5_0", state=state, rate=50e9)
+    built = topology([HostBridge(key="pci0000:10"), function, adapter, port])
+    assert [link.trained for link in built.links if link.b == "mlx5_0/1"] == [trained]
 
 
 def test_memory_in_the_tree() -> None:

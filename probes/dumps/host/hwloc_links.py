@@ -1,0 +1,72 @@
+"""NVLinks in an lstopo XML: the matrix NVLinkBandwidth of GPUs and NVSwitches.
+
+hwloc adds up the active links of each pair, in MB/s: 20000 for a link of NVLink 1, 25000 of NVLink 2, 50000 of NVLink 3
+and 4 (topology-nvml.c). So the number of links needs the generation, which the product determines. hwloc knows no later
+generation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from ....models.catalog.gpus import products
+from ....models.facts.gpu import GpuLink
+from ....models.facts.reason import Reason
+from ....models.facts.records import NotChecked, Record
+from ..core.part import Part
+
+_MATRIX = re.compile(r"<distances2(?:hetero)?\b[^<>]*\bname=\"NVLinkBandwidth\"[^<>]*>(.*?)</distances2", re.DOTALL)
+_NUMBERS = re.compile(r"<(indexes|u64values)\b[^<>]*>([^<]*)")
+_PER_LINK = {1: 20_000, 2: 25_000, 3: 50_000, 4: 50_000}
+_MOST = 512  # devices
+Device = tuple[str, str, str]  # kind: "gpu" or "switch", key, PCI address
+
+
+def links(part: Part, devices: Mapping[str, Device], generation: int | None) -> Iterator[Record]:
+    """The NVLinks of each GPU. `devices`: by the index in the matrix. A matrix that is incomplete is a gap."""
+    found = _MATRIX.search(part.text)
+    if not found:
+        return
+    texts: dict[str, list[str]] = {"indexes": [], "u64values": []}
+    for name, text in _NUMBERS.findall(found[1]):
+        texts[name] += text.split()
+    names = [text.rpartition(":")[2] for text in texts["indexes"]]
+    values = [int(text) if text.isdecimal() and len(text) < 10 else -1 for text in texts["u64values"]]
+    line = part.text.count("\n", 0, found.start())
+    size = _PER_LINK.get(generation or 0, 0)
+    known = size and 0 < len(names) <= _MOST and len(values) == len(names) ** 2 and all(n in devices for n in names)
+    if not known or any(value % size for value in values):
+        why = "the matrix NVLinkBandwidth is incomplete, or the NVLink generation of its GPUs is not known"
+        yield NotChecked(what="GpuLink", subject="node", reason=Reason.INCOMPLETE, path=part.where(line), detail=why)
+        return
+    cite = part.cite(line, part.text.split("\n")[line])
+    for row, name in enumerate(names):
+        kind, gpu, _ = devices[name]
+        ends = [
+            devices[other]
+            for column, other in enumerate(names)
+            if other != name
+            for _ in range(values[row * len(names) + column] // size)
+        ]
+        for number, (remote_kind, _, address) in enumerate(ends if kind == "gpu" else ()):
+            yield GpuLink(
+                key=f"{gpu}/nvlink{number}",
+                gpu=gpu,
+                kind="nvlink",
+                remote=address,
+                remote_kind=remote_kind,
+                version=generation,
+                cites={"remote": cite},
+            )
+
+
+def generation_of(numbers: set[tuple[int | None, int | None]]) -> int | None:
+    """The NVLink generation of GPUs with these vendor and device numbers. None: not known, or several."""
+    ids = {f"{vendor or 0:04x}:{device or 0:04x}" for vendor, device in numbers}
+    found = {
+        product.link_version
+        for product in products()
+        if ids.intersection(product.ids) and product.link_kind == "nvlink"
+    }
+    return found.pop() if len(found) == 1 else None
