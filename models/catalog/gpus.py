@@ -34,7 +34,7 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     peers: bool = True  # the driver allows PCIe peer access
     memory: Count | None = None  # bytes
     memory_rate: Positive | None = None
-    memory_kind: Literal["hbm", "gddr"]
+    memory_kind: Literal["hbm", "gddr", "lpddr"]
 
 
 class _Gpus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -23,7 +23,7 @@ class Xid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     severity: Severity | None = None
     action: str | None = None
     clears: Literal["gpu reset", "reboot", "nothing"] = "gpu reset"  # the action that makes it history
-    recovery: bool = False  # the driver sets a recovery action; "none" means that nothing is left to do
+    recovery: int | None = None  # first driver release that sets a recovery action with it (catalog: Xid 154 linkage)
     state: str | None = None  # field of a Gpu that shows whether the error persists, and that has its own rule
     source: Text = "NVIDIA, Xid Errors (GPU deployment documentation), Xid catalog"
 
@@ -32,8 +32,16 @@ class _Xids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     xid: tuple[Xid, ...]
 
 
+UNKNOWN = Xid(
+    codes=(),
+    says="an error that NVIDIA's catalog does not describe; its log line says more",
+    severity="warning",
+    action="look for the number in NVIDIA's current Xid catalog (https://docs.nvidia.com/deploy/xid-errors)",
+)
+
+
 @cache
 def xids() -> Mapping[int, Xid]:
-    """The rows by Xid. Unknown Xids produce no finding."""
+    """The rows by Xid. An Xid without a row is UNKNOWN."""
     rows = load("xids.toml", _Xids).xid
     return {code: row for row in rows for code in row.codes}

@@ -16,6 +16,7 @@ from .gpu import (
     missing,
     pcie_events,
     state,
+    sxid,
     xid,
 )
 from .host import (
@@ -62,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     *driver_log.RULES,
     *driver.RULES,
     *xid.RULES,
+    *sxid.RULES,
     *memory.RULES,
     *clocks.RULES,
     *gpu_claims.RULES,

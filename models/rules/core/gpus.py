@@ -11,6 +11,7 @@ from ...facts.gpu import Driver, Gpu, GpuLink
 from ...facts.machine import Pci
 from ...facts.pci_classes import NVIDIA, kind_of
 from ...facts.records import Evidence, Observation
+from ...facts.recovery import OF_NODE, release_of
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from .wording import function_name, location, missed
 
@@ -119,6 +120,17 @@ def oldest_in_last_hour(snapshot: Snapshot, now: Observation) -> Observation | N
 def driver_was_queried(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether a driver reported the state of the GPU. A benchmark's output has only the name of the GPU."""
     return gpu.failure is not None or any(driver.gpus is not None for driver in snapshot.of(Driver).values())
+
+
+def driver_release(snapshot: Snapshot) -> int | None:
+    """The release of NVIDIA's driver: 580 of "580.95.05"."""
+    driver = snapshot.of(Driver).get("nvidia")
+    return release_of(driver.version or driver.library) if driver else None
+
+
+def asks_recovery(gpu: Gpu) -> bool:
+    """Whether the driver requests a recovery action for this GPU now, other than one for the whole node."""
+    return gpu.recovery not in (None, "none", *OF_NODE)
 
 
 def is_lost(gpu: Gpu) -> bool:

@@ -12,6 +12,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.counter_windows import Limit, far_above, too_many
 from ..core.gpus import (
+    asks_recovery,
     gpu_cohort,
     gpu_evidence,
     gpu_name,
@@ -90,8 +91,7 @@ def unrepaired(gpu: Gpu, counted: float | None = None) -> bool:
     errors = max(gpu.ecc_uncorrected or 0, counted or 0)
     if not errors or gpu.remap_pending or gpu.remap_failed:
         return False
-    asks = gpu.recovery not in (None, "none")
-    return asks or gpu.remap_pending is None or (gpu.remapped_uncorrectable or 0) < errors
+    return asks_recovery(gpu) or gpu.remap_pending is None or (gpu.remapped_uncorrectable or 0) < errors
 
 
 def _uncorrected(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ...facts.gpu import Gpu
 from ...facts.machine import Node
+from ...facts.recovery import OF_NODE
 from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
@@ -24,7 +25,7 @@ from ..core.log_history import events_about
 from ..core.rule import Rule
 from .memory import unrepaired
 from .missing import gone
-from .xid import xid
+from .xid import named_errors, xid
 
 _MODES = {"mig": "MIG", "ecc": "ECC", "persistence": "persistence mode", "compute_mode": "compute mode"}
 # Driver and firmware reserve up to about 2 GB of a large GPU. Older drivers count this as used.
@@ -157,14 +158,20 @@ def _sees_all_processes(snapshot: Snapshot, gpu: Gpu) -> bool:
 
 
 def recovery(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """The driver requests a reset or a reboot, and no other finding on the GPU has this remedy."""
+    """The driver requests a reset or a reboot, and no other finding on the GPU has this remedy.
+
+    A request for the whole node is one finding on the node, because the driver reports it for each of its GPUs.
+    """
     action = gpu.recovery
+    if action in OF_NODE:
+        yield from _of_node(snapshot, gpu, str(action))
+        return
     repaired = "reset" in (action or "") and (gpu.remap_pending or gpu.remap_failed or unrepaired(gpu))
     if action in (None, "none") or repaired or subject_of(gpu) in gone(snapshot) or _logged(snapshot, gpu):
         return
     yield Finding(
         code="gpu-xid",
-        severity="warning" if "IMEX" in str(action) else "critical",
+        severity="critical",
         subject=subject_of(gpu),
         subject_name=gpu_name(snapshot, gpu),
         message=f"{gpu_name(snapshot, gpu)} had an error, and its driver asks for: {action}",
@@ -173,6 +180,26 @@ def recovery(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         cause="an error that the driver logged (Xid) and cannot repair itself",
         remedy=_REMEDIES.get(str(action)),
         location=place_of(snapshot, gpu),
+        evidence=gpu_evidence(gpu, "recovery"),
+    )
+
+
+def _of_node(snapshot: Snapshot, gpu: Gpu, action: str) -> Iterator[Finding]:
+    """One finding for all GPUs with this action, at the first of them."""
+    asking = [one for one in snapshot.of(Gpu).values() if one.recovery == action]
+    if gpu is not asking[0]:
+        return
+    errors = named_errors(snapshot)
+    after = f" after {errors}" if errors else "; the log names no current Xid"
+    yield Finding(
+        code="gpu-xid",
+        severity="warning" if action not in _REMEDIES else "critical",
+        subject="node",
+        message=f"the GPU driver asks for this node: {action}{after}",
+        expected="none",
+        observed=action,
+        cause="an error of a GPU that the driver logged (Xid) and cannot repair itself",
+        remedy=_REMEDIES.get(action),
         evidence=gpu_evidence(gpu, "recovery"),
     )
 

@@ -33,6 +33,7 @@ from tests.support.nodes.gpu_facts import (
 
 USE = ("gpu-in-use", address(3), "warning", "likely")
 ASKS = ("gpu-xid", address(3), "critical", "certain")
+OF_NODE = ("gpu-xid", "node", "critical", "certain")
 
 
 @pytest.mark.parametrize(
@@ -150,9 +151,9 @@ def test_before_a_job_begins_a_gpu_is_free() -> None:
     ("fields", "expected"),
     [
         ({"recovery": "GPU reset"}, [ASKS]),
-        ({"recovery": "node reboot"}, [ASKS]),
+        ({"recovery": "node reboot"}, [OF_NODE]),
         ({"recovery": "drain and reset", "remap_pending": True}, [("gpu-row-remap", *ASKS[1:])]),
-        ({"recovery": "node reboot", "remap_pending": True}, [("gpu-row-remap", *ASKS[1:]), ASKS]),
+        ({"recovery": "node reboot", "remap_pending": True}, [("gpu-row-remap", *ASKS[1:]), OF_NODE]),
         ({"recovery": "GPU reset", "ecc_uncorrected": 3}, [("gpu-ecc", *ASKS[1:])]),
         ({"recovery": "GPU reset", "failure": "GPU is lost"}, [("gpu-missing", *ASKS[1:])]),
         ({"recovery": None}, []),
@@ -163,19 +164,19 @@ def test_what_the_driver_asks_for(fields: dict[str, Any], expected: list[tuple[s
 
 
 def test_the_request_whole() -> None:
-    (found,) = findings(board(recovery="node reboot"))
+    (found,) = findings(board(recovery="drain P2P"))
     assert found == Finding(
         code="gpu-xid",
         severity="critical",
         subject=address(3),
         subject_name="GPU gpu3",
-        message="GPU gpu3 had an error, and its driver asks for: node reboot",
+        message="GPU gpu3 had an error, and its driver asks for: drain P2P",
         expected="none",
-        observed="node reboot",
+        observed="drain P2P",
         cause="an error that the driver logged (Xid) and cannot repair itself",
         location={"module_id": 4},
-        evidence=(Evidence("gpu3 recovery", "node reboot"),),
-        remedy="Drain the node and reboot it.",
+        evidence=(Evidence("gpu3 recovery", "drain P2P"),),
+        remedy="End the programs whose GPUs talk to this one; if the driver still asks, reset it.",
     )
 
 
