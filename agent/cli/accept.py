@@ -8,6 +8,7 @@ from dataclasses import replace
 from ...exporters.text.accepted import as_accepted, as_refused
 from ...models.bandwidth.best_rates import RATES, best_observations
 from ...models.evaluate import evaluate
+from ...models.facts.gpu import Gpu
 from ...models.facts.records import Flow, Observation
 from ...models.inventory.inventory import PARTS, Inventory, accepted_now
 from ...models.inventory.present import is_complete, known_absent, present
@@ -18,6 +19,7 @@ from ..inputs import resolve as inputs
 from ..inputs.resolve import BadInput, Input
 from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import examine
+from ..pipeline.renumbering import found_again, gpu_places, waiting
 from ..pipeline.source import Source
 from ..state import acceptance, inventory_file
 from .output.progress import show_progress
@@ -52,7 +54,8 @@ def accept(
         raise BadInput("interrupted: the node was not accepted")
     counts = tuple(_counts(snapshot, at))
     rates = best_observations(snapshot)
-    earlier = tuple(one for one in known.baseline if isinstance(one.about, Flow) and one.quantity in RATES)
+    places = gpu_places(snapshot.of(Gpu).values())
+    earlier = tuple(one for one in found_again(known.baseline, places) if _is_rate(one))
     inventory = _present(snapshot) or earlier_inventory
     after = evaluate(replace(snapshot, accepted=at, baseline=(*earlier, *counts), inventory=inventory))
     if after.verdict != "ok" and not anyway:
@@ -60,11 +63,15 @@ def accept(
     kept = tuple(one for one in earlier if one.about not in rates)
     folder = acceptance.folder_of(root, state_dir)
     try:
-        baseline = (*rates.values(), *kept, *counts)
+        baseline = waiting((*rates.values(), *kept, *counts), places)
         acceptance.write(folder, acceptance.Acceptance(at=at, baseline=baseline, inventory=inventory))
     except (OSError, ValueError) as refused:  # ValueError: a name with a zero byte
         raise BadInput(f"--state-dir {folder}: {getattr(refused, 'strerror', None) or refused}") from None
     return as_accepted(after, at, _cleared(before, after), len(rates), [one.at for one in kept]), "ok"
+
+
+def _is_rate(one: Observation) -> bool:
+    return isinstance(one.about, Flow) and one.quantity in RATES
 
 
 def _machine(root: str, source: Sequence[str], state_dir: str | None) -> Input:

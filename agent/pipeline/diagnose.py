@@ -25,6 +25,7 @@ from ...models.report import Context, Report
 from ...models.site.schema import Site
 from ...probes.host.host import Host
 from .hang_guard import collect_all
+from .renumbering import followed, found_again, gpu_places, new_names, records_followed
 from .run_source import collect, collect_each
 from .source import Source
 
@@ -50,6 +51,7 @@ class Memory:
     inventory: Inventory | None = None  # what was there before: the reference
     last: Inventory | None = None  # what is there in this boot
     boot_id: str | None = None  # of the boot in which the findings were evaluated
+    gpus: Mapping[str, str] = field(default_factory=dict)  # the place of each GPU that has a number (renumbering.py)
 
 
 def read_snapshot(host: Host, readers: Iterable[Source], site: Site) -> Snapshot:
@@ -88,7 +90,7 @@ def examine(
 ) -> tuple[Snapshot, Report]:
     """As `diagnose`, and return the evaluated snapshot too."""
     read = collect_all(readers, host)
-    known = tuple(baseline)
+    known = found_again(baseline, gpu_places(read))
 
     def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
         snapshot = assemble(
@@ -137,7 +139,7 @@ def cycle(
     `probes` as in `diagnose`, or None if no measurement is due. A measurement replaces the rates measured before; those
     of the last days stay in the memory, because the measurements of several days show a smaller loss than one.
     """
-    fresh = collector(due, host)
+    memory = renumbered(memory, fresh := collector(due, host))
     collected = {**memory.collected, **fresh}
     retained = () if probes else memory.measured
     rates = recent_rates(memory.rates, memory.measured, host.now()) if probes else memory.rates
@@ -161,8 +163,25 @@ def cycle(
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
     kept = (*retained, *measured)
     after = replace(memory, collected=collected, measured=kept, histories=histories, past=past, rates=rates)
-    after = _with_inventory(after, snapshot)
-    return replace(after, boot_id=(node and node.boot_id) or memory.boot_id), shown
+    boot_id = (node and node.boot_id) or memory.boot_id
+    return replace(_with_inventory(after, snapshot), boot_id=boot_id), shown
+
+
+def renumbered(memory: Memory, fresh: Mapping[str, Sequence[Record]]) -> Memory:
+    """The memory under the present numbers of the GPUs. Unchanged if no GPU was read."""
+    now = gpu_places(chain(*fresh.values()))
+    if not now or now == memory.gpus:
+        return memory
+    names = new_names(memory.gpus, now)
+    return replace(
+        memory,
+        collected={name: tuple(records_followed(records, names)) for name, records in memory.collected.items()},
+        measured=tuple(records_followed(memory.measured, names)),
+        past=tuple(followed(memory.past, names)),
+        rates=tuple(followed(memory.rates, names)),
+        baseline=tuple(followed(memory.baseline, names)),
+        gpus=now,
+    )
 
 
 def _assembled(records: Iterable[Record], site: Site, host: Host, memory: Memory) -> Snapshot:

@@ -19,6 +19,7 @@ from ...models.facts.records import Observation
 from ...probes.calls.bounded_read import bounded_read
 from ..inputs.resolve import BadInput
 from ..pipeline.diagnose import Memory
+from ..pipeline.renumbering import found_again
 from ..state.atomic_write import write_atomically
 from ..state.state_file import CLOCK_STEP
 
@@ -35,6 +36,7 @@ class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     past: tuple[Observation, ...] = ()
     rates: tuple[Observation, ...] = ()  # of flows, by earlier runs of the probes
     boot_id: str | None = None  # of the machine, when the findings were evaluated
+    gpus: dict[str, str] = {}  # the place of each GPU that has a number (pipeline/renumbering.py)
 
 
 @contextmanager
@@ -81,6 +83,7 @@ def save(folder: str, memory: Memory, now: float) -> str | None:
         past=memory.past,
         rates=memory.rates,
         boot_id=memory.boot_id,
+        gpus=dict(memory.gpus),
     )
     try:
         os.makedirs(folder, exist_ok=True)
@@ -109,8 +112,16 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
     rebooted = None not in (stored.boot_id, memory.boot_id) and stored.boot_id != memory.boot_id
     histories = restarted(known, rebooted)
     boot_id = memory.boot_id or stored.boot_id
-    past, rates = stored.past, stored.rates
-    return replace(memory, histories=histories, measured=measured, past=past, rates=rates, boot_id=boot_id)
+    return replace(
+        memory,
+        histories=histories,
+        measured=measured,
+        past=stored.past,
+        rates=stored.rates,
+        baseline=found_again(memory.baseline, stored.gpus),
+        boot_id=boot_id,
+        gpus=stored.gpus,
+    )
 
 
 def _parsed(content: bytes, now: float) -> _Checkpoint:

@@ -24,6 +24,7 @@ from ..measuring.session import MeasurementOptions, Session
 from ..pipeline.diagnose import Memory, Probes, cycle, recent_rates
 from ..pipeline.hang_guard import HangGuard
 from ..pipeline.registry import SOURCES
+from ..pipeline.renumbering import found_again
 from ..pipeline.source import Interval, Read, Source
 from ..state import acceptance, inventory_file, status_file
 from ..state.state_file import CLOCK_STEP
@@ -219,9 +220,8 @@ class Daemon:
             accepted = acceptance.read(self.folder)
             if accepted:
                 inventory = inventory_file.newest(self.memory.inventory, accepted)
-                self.memory = replace(
-                    self.memory, baseline=accepted.baseline, accepted=accepted.at, inventory=inventory
-                )
+                baseline = found_again(accepted.baseline, self.memory.gpus)
+                self.memory = replace(self.memory, baseline=baseline, accepted=accepted.at, inventory=inventory)
         self._accepted = modified_at
 
     def _forget_rates(self, at: float) -> None:

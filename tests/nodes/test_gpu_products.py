@@ -63,7 +63,7 @@ def test_a_row_says_where_it_comes_from_and_fits_its_generation(one: Product) ->
     if one.fabric:
         assert (one.link_version or 0) >= 4
         assert not one.bridged
-    assert one.c2c_rate in (None, 450e9, 225e9)  # a Grace processor has one GPU or two
+    assert one.c2c_rate in (None, 450e9, 225e9, 300e9)  # a Grace processor has one GPU or two; GB10
     assert one.peers or "GeForce" in one.called[0]
 
 

@@ -4,7 +4,7 @@
 TOML file of $NVML_STUB again at each function, so a test can break something at run time. It appends the name of each
 called function to the file's name + ".log".
 
-    gpus = 8                                  # 0: none
+    gpus = 8                                  # 0: none; [0, 2]: these, which the driver numbers as 0 and 1
     missing = ["nvmlDeviceGetModuleId"]       # functions that this driver does not have
     device = "/nowhere"                       # replaces /dev/nvidiactl; default: the file itself, which opens
     [gpu.3]                                   # one GPU; takes precedence over values of all GPUs
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import byref, c_void_p, cast, memmove
 from functools import lru_cache
 from pathlib import Path
@@ -128,6 +128,11 @@ class Driver:
             return {name: value for place in places for name, value in place.get(key, {}).items()}
         return next(place[key] for place in reversed(places) if key in place)
 
+    def present(self) -> Sequence[int]:
+        """The GPUs that the driver has now. All else is said of a GPU by its place in this list of all."""
+        gpus = self.setting("gpus")
+        return range(gpus) if isinstance(gpus, int) else gpus
+
     def _call(self, name: str, *arguments: Any) -> int:
         with open(f"{self._path}.log", "a") as log:
             log.write(f"{name}\n")
@@ -196,11 +201,12 @@ def error_string(driver: Driver, gpu: None, name: str, number: int) -> bytes:
 
 
 def count(driver: Driver, gpu: None, name: str, number: Any) -> int:
-    return fill(number._obj, value=driver.setting("gpus"))
+    return fill(number._obj, value=len(driver.present()))
 
 
 def handle(driver: Driver, gpu: int, name: str, index: Any, pointer: Any) -> int:
-    return point(pointer._obj, gpu + 1) if gpu < driver.setting("gpus") else INVALID_ARGUMENT
+    present = driver.present()
+    return point(pointer._obj, present[gpu] + 1) if gpu < len(present) else INVALID_ARGUMENT
 
 
 def uuid(driver: Driver, gpu: int, name: str, device: Any, text: Any, size: Any) -> int:
