@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from linkgauge.probes.calls import hold
-from linkgauge.probes.gpu import nvml_threads
+from linkgauge.probes.gpu import nvml_link_memory, nvml_threads
 from tests.support.gpu import fake_nvml, nvml_stub
 from tests.support.nodes.daemon_nodes import Node
 
@@ -80,6 +80,7 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], P
         file = tmp_path / "driver.toml"
         file.write_text(text)
         monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
+        monkeypatch.setattr(nvml_link_memory, "memories", {})
         monkeypatch.setattr(nvml_threads, "CONTROL", nvml_stub.parsed(text).get("device", str(file)))
         nvml_stub.install(file)
         return file

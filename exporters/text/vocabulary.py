@@ -47,6 +47,7 @@ _FIELDS = {
     "Gpu.remap_failed": "rows of memory that could not be replaced",
     "Gpu.remap_pending": "rows of memory that wait for a reset",
     "Gpu.sram_threshold": "threshold of SRAM errors",
+    "Gpu.sram_uncorrected": "uncorrected SRAM errors",
     "Gpu.vbios": "VBIOS",
     "GpuLink.remote": "far ends of links",
     "Mount.free": "free space",

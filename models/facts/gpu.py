@@ -69,6 +69,7 @@ class Gpu(Fact):
     ecc_corrected_lifetime: int | None = None
     ecc_uncorrected_lifetime: int | None = None
     sram_threshold: bool | None = None  # nvmlDeviceGetSramEccErrorStatus bThresholdExceeded: replace the GPU
+    sram_uncorrected: int | None = None  # its volatileUncParity + volatileUncSecDed: part of ecc_uncorrected
     remapped_correctable: int | None = None  # rows that spare rows have replaced
     remapped_uncorrectable: int | None = None
     remap_pending: bool | None = None  # a row is replaced at the next reset

@@ -6,6 +6,7 @@ nvml_topology.py reads the attributes that are constant until a reset. A GPU wit
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from ctypes import Structure, c_uint32, c_ulonglong, sizeof
@@ -13,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...models.facts.gpu import Driver, Gpu
+from ...models.facts.reason import Reason
 from ...models.facts.records import Evidence, Observation, Record
+from ...models.facts.recovery import recovery_action
 from ..parsing.nvml_enums import (
     COMPUTE_MODES,
     GRAPHICS,
     MEMORY,
-    RECOVERY,
     SM,
     clock_reasons,
     hertz,
@@ -30,7 +32,8 @@ from ..parsing.parsers import word
 from .nvml_fabric import fabric
 from .nvml_library import ABSENT, INVALID_ARGUMENT, NOT_FOUND, Field, Refused
 from .nvml_links import OF_ALL_LINKS, links
-from .nvml_threads import FieldQuery, NvmlReader, each_gpu, open_driver, seconds, value_of
+from .nvml_reader import FieldQuery, NvmlReader, value_of
+from .nvml_threads import each_gpu, open_driver, seconds
 from .nvml_traffic import ALL_LINKS, NVLINK_DATA
 
 
@@ -60,8 +63,6 @@ _CALLS = (
     FieldQuery("compute_mode", ("DeviceGetComputeMode",), read=lambda mode: meaning(COMPUTE_MODES, mode)),
 )
 
-_REMAP_PENDING = 144
-
 
 @dataclass(frozen=True, slots=True)
 class _Value:
@@ -75,7 +76,7 @@ def _value(field: str, number: int, read: Any, calls: tuple[str, ...] = (), argu
     return _Value(number, FieldQuery(field, calls, arguments, read))
 
 
-_VALUES = (
+_MEMORY = (
     _value("ecc", 1, bool, ("DeviceGetCurrentEccMode",)),
     _value("ecc_pending", 2, bool, ("DeviceGetPendingEccMode",)),
     # Arguments of the calls: error type (0 corrected, 1 uncorrected) and period (0 since driver load, 1 lifetime).
@@ -83,25 +84,42 @@ _VALUES = (
     _value("ecc_uncorrected", 4, int, ("DeviceGetTotalEccErrors",), (1, 0)),
     _value("ecc_corrected_lifetime", 5, int, ("DeviceGetTotalEccErrors",), (0, 1)),
     _value("ecc_uncorrected_lifetime", 6, int, ("DeviceGetTotalEccErrors",), (1, 1)),
+)
+_REMAP_PENDING = 144
+_ROWS = (
     _value("remapped_correctable", 142, int),
     _value("remapped_uncorrectable", 143, int),
     _value("remap_pending", _REMAP_PENDING, bool),
     _value("remap_failed", 145, bool),
+)
+_POWER = (
     _value("power", 186, _watts, ("DeviceGetPowerUsage",)),
     _value("power_limit_default", 189, _watts, ("DeviceGetPowerManagementDefaultLimit",)),
     _value("power_limit", 190, _watts, ("DeviceGetEnforcedPowerLimit",)),
-    _value("recovery", 230, lambda action: meaning(RECOVERY, action)),
 )
+_RECOVERY = 230
 _MOST_INSTANCES = 16  # products have at most 7
 _COUNTED = ("ecc_corrected", "ecc_uncorrected")  # also yielded as observations
 _PCIE_REPLAY = 94
-# Nanoseconds of clock throttling, by reason.
-_THROTTLED: Mapping[str, int] = {
-    "clocks_sw_power": 74,
-    "clocks_sw_thermal": 269,
-    "clocks_hw_thermal": 270,
-    "clocks_hw_power_brake": 271,
-}
+# Nanoseconds of clock throttling, by reason. nvml.h maps the thermal policy, field 75 of all releases, to the software
+# thermal slowdown. The other reasons have fields since release 575; release 580.82 gave them new numbers, because
+# release 570 had used the first ones for power smoothing (NVML change log, 575 to 580; nvidia-ml-py).
+_POLICIES: Mapping[str, int] = {"clocks_sw_power": 74, "clocks_sw_thermal": 75}
+_REASONS_575: Mapping[str, int] = {"clocks_hw_thermal": 252, "clocks_hw_power_brake": 253}
+_REASONS_580: Mapping[str, int] = {"clocks_hw_thermal": 270, "clocks_hw_power_brake": 271}
+_REASONS_SINCE, _RENUMBERED = (575, 0), (580, 82)
+
+
+def throttle_fields(version: str) -> Mapping[str, int]:
+    """The field of each throttle time, in a driver of this version."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    release = (int(found[1]), int(found[2])) if found else _RENUMBERED
+    reasons = {} if release < _REASONS_SINCE else _REASONS_575 if release < _RENUMBERED else _REASONS_580
+    return {**_POLICIES, **reasons}
+
+
+# volatileUncParity and volatileUncSecDed: since the driver was loaded
+_SRAM_UNCORRECTED = (3, 4)
 
 
 class _SramErrors(Structure):
@@ -183,7 +201,8 @@ def _is_instance(reader: NvmlReader, place: int) -> bool:
 def _sram(reader: NvmlReader) -> None:
     errors = _SramErrors(version=1 << 24 | sizeof(_SramErrors))
     reader.library.fill("DeviceGetSramEccErrorStatus", reader.handle, errors)
-    reader.fields["sram_threshold"] = bool(errors.too_many)
+    uncorrected = sum(errors.counts[place] for place in _SRAM_UNCORRECTED)
+    reader.fields.update(sram_threshold=bool(errors.too_many), sram_uncorrected=uncorrected)
 
 
 def _remapped(reader: NvmlReader) -> None:
@@ -194,25 +213,59 @@ def _remapped(reader: NvmlReader) -> None:
 
 
 def _values(reader: NvmlReader) -> Mapping[Field, float | Refused]:
-    """Read all numbered fields in one call: fields of Gpu, its counters, and the fields that links() needs."""
-    numbers = (*(value.number for value in _VALUES), _PCIE_REPLAY, *_THROTTLED.values(), *OF_ALL_LINKS)
-    data = [(number, ALL_LINKS) for number in NVLINK_DATA.values()]
-    answers = reader.numbers([*((number, 0) for number in numbers), *data])
-    for value in _VALUES:
-        _take(reader, value, answers[value.number, 0])
+    """Read the numbered fields, one family in each request: fields of Gpu, its counters, and what links() needs.
+
+    NVML can refuse a whole request because of one field, so a family does not hide the others.
+    """
+    memory = reader.numbers([*((value.number, 0) for value in (*_MEMORY, *_ROWS)), (_RECOVERY, 0)])
+    for value in _MEMORY:
+        _take(reader, value, memory[value.number, 0])
         if value.query.field in _COUNTED and (count := reader.fields.get(value.query.field)) is not None:
             reader.observe(reader.key, value.query.field, "count", float(count), f"NVML field {value.number}")
+    _rows(reader, memory)
+    reader.attempt("recovery", lambda: _recovery(reader, memory[_RECOVERY, 0]))
+    pcie = reader.numbers([(_PCIE_REPLAY, 0)])
+    reader.count(reader.key, "pcie_replay", _PCIE_REPLAY, pcie[_PCIE_REPLAY, 0])
+    _power(reader)
+    links = reader.numbers(
+        [*((number, 0) for number in OF_ALL_LINKS), *((number, ALL_LINKS) for number in NVLINK_DATA.values())]
+    )
+    for name, number in NVLINK_DATA.items():
+        reader.count(reader.key, name, number, links[number, ALL_LINKS], "bytes", 1 / 1024)
+    return links
+
+
+def _power(reader: NvmlReader) -> None:
+    """Read power and the times of throttling."""
+    throttled = throttle_fields(reader.library.version)
+    answers = reader.numbers((number, 0) for number in (*(value.number for value in _POWER), *throttled.values()))
+    for value in _POWER:
+        _take(reader, value, answers[value.number, 0])
+    for name, number in throttled.items():
+        reader.count(reader.key, name, number, answers[number, 0], "seconds", 1e9)
+
+
+def _rows(reader: NvmlReader, answers: Mapping[Field, float | Refused]) -> None:
+    """Read remapped rows. With MIG instances the driver hides them (nvml.h, nvmlDeviceGetRemappedRows)."""
     pending = answers[_REMAP_PENDING, 0]
     if isinstance(pending, Refused) and pending.code in ABSENT:
         reader.attempt("remap_pending", lambda: _remapped(reader))
         if "remap_pending" not in reader.fields:  # GPUs before Ampere retire pages instead of rows
             reader.take(FieldQuery("remap_pending", ("DeviceGetRetiredPagesPendingStatus",), read=bool))
-    reader.count(reader.key, "pcie_replay", _PCIE_REPLAY, answers[_PCIE_REPLAY, 0])
-    for name, number in NVLINK_DATA.items():
-        reader.count(reader.key, name, number, answers[number, ALL_LINKS], "bytes", 1 / 1024)
-    for name, number in _THROTTLED.items():
-        reader.count(reader.key, name, number, answers[number, 0], "seconds", 1e9)
-    return answers
+        if "remap_pending" not in reader.fields and reader.fields.get("mig"):
+            reader.miss("remap_pending", Reason.NOT_SUPPORTED, "the driver hides remapped rows while MIG is on")
+    for value in _ROWS:
+        if value.query.field not in reader.fields:
+            _take(reader, value, answers[value.number, 0])
+
+
+def _recovery(reader: NvmlReader, answer: float | Refused) -> None:
+    """Read the recovery action. Raises ValueError for a number that this release does not have."""
+    number = int(value_of(answer))
+    action = recovery_action(number, reader.library.release)
+    if action is None:
+        raise ValueError(f"{number} is no recovery action")
+    reader.fields["recovery"] = action
 
 
 def _take(reader: NvmlReader, value: _Value, answer: float | Refused) -> None:

@@ -48,11 +48,20 @@ Field: TypeAlias = tuple[int, int]  # number and scope (a link number or 0)
 
 
 class Refused(Exception):
-    """NVML returned an error. `code` is its number; None if the response cannot be decoded."""
+    """NVML returned an error. `code` is its number; None if the response cannot be decoded.
 
-    def __init__(self, code: int | None, cause: object) -> None:
+    `whole`: NVML refused a request for several values, so nothing is known about each of them.
+    """
+
+    def __init__(self, code: int | None, cause: object, whole: bool = False) -> None:
         super().__init__(cause)
         self.code = code
+        self.whole = whole
+
+    @property
+    def is_absence(self) -> bool:
+        """Whether this driver or GPU does not have the value."""
+        return self.code in ABSENT and not (self.whole and self.code != FUNCTION_NOT_FOUND)
 
     @property
     def reason(self) -> Reason:
@@ -76,6 +85,8 @@ class Library:
         self._older: type[Exception] = getattr(pynvml, "NVMLLibraryMismatchError", pynvml.NVMLError)
         self._lock = Lock()
         self.calls = 0
+        self.release: int | None = None  # of the driver: 580 of "580.95.05"
+        self.version = ""  # of the driver
         self.last_return = time.monotonic()  # monotonic time when the last call returned
 
     def call(self, name: str, *arguments: Any) -> Any:
@@ -111,7 +122,10 @@ class Library:
     def values(self, handle: Any, fields: Iterable[Field]) -> Mapping[Field, float | Refused]:
         """Read fields of "Field Value Enums" (nvml.h) in one call. Raises Refused if the whole call fails."""
         wanted = list(fields)
-        answer = self.call("DeviceGetFieldValues", handle, wanted)
+        try:
+            answer = self.call("DeviceGetFieldValues", handle, wanted)
+        except Refused as refusal:
+            raise Refused(refusal.code, refusal, whole=True) from None
         return {field: self._value(one) for field, one in zip(wanted, answer, strict=True)}
 
     def processes(self, handle: Any) -> int:

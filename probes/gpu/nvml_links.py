@@ -16,7 +16,8 @@ from .nvml_library import (
     Field,
     Refused,
 )
-from .nvml_threads import FieldQuery, NvmlReader, value_of
+from .nvml_link_memory import memory_of, observe_sums, refreshed
+from .nvml_reader import FieldQuery, NvmlReader, value_of
 
 # Fields of the GPU: number of NVLinks, their common speed in MB/s, number of C2C links.
 _COUNT, _COMMON_SPEED, _C2C_COUNT = 91, 90, 170
@@ -24,6 +25,8 @@ OF_ALL_LINKS = (_COUNT, _COMMON_SPEED, _C2C_COUNT)
 # Fields whose scope is the link number. NVLink: speed in MB/s, version. C2C: active or not, speed in MB/s.
 _SPEED, _VERSION, _C2C_STATUS, _C2C_SPEED = 164, 166, 171, 172
 _MOST_LINKS = 36  # NVML_NVLINK_MAX_LINKS
+_EFFECTIVE_BER = 220
+_SUMMED = 5  # first generation of NVLink whose counters have a sum of all links
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +59,12 @@ _HOPPER = (
     _Counter("nvlink_recovery", (162,)),
     _Counter("nvlink_crc", (163,)),
 )
-_BLACKWELL = (
+_BLACKWELL = (  # of a driver that has no sums of all links
     _Counter("nvlink_recovery", (215,)),
     _Counter("nvlink_recovery_failed", (214,)),
     _Counter("nvlink_symbol_errors", (221,)),
     _Counter("nvlink_effective_errors", (219,)),
 )
-# Numbers of blocks in which FEC corrected 0, 1 ... 15 symbols. Links fail near the upper end.
-_CORRECTED = range(235, 251)
-_BIT_ERROR_RATES: Mapping[str, int] = {"nvlink_effective_ber": 220, "nvlink_raw_ber": 293}
 
 
 def links(reader: NvmlReader, answers: Mapping[Field, float | Refused]) -> None:
@@ -73,14 +73,19 @@ def links(reader: NvmlReader, answers: Mapping[Field, float | Refused]) -> None:
     if states is not None and not reader.missed("nvlinks"):
         reader.fields.update(nvlinks_present=len(states), nvlinks=sum(states.values()))
     states = states or {}
-    c2c = range(min(_number(answers[_C2C_COUNT, 0]), _MOST_LINKS))
-    details = reader.numbers(
-        [(number, link) for link in states for number in (_SPEED, _VERSION)]
-        + [(number, link) for link in c2c for number in (_C2C_STATUS, _C2C_SPEED)]
-    )
-    generation = _nvlinks(reader, states, details, _number(answers[_COMMON_SPEED, 0]))
-    _c2c_links(reader, c2c, details)
-    _errors(reader, states, generation)
+    c2c = range(min(_number(reader.known("c2c_links", answers[_C2C_COUNT, 0])), _MOST_LINKS))
+    memory = memory_of(reader, states)
+    fresh = refreshed(memory, lambda: reader.numbers(_details(states)))
+    generation = _nvlinks(reader, states, memory.details, _number(answers[_COMMON_SPEED, 0]))
+    _c2c_links(reader, c2c, reader.numbers((number, link) for link in c2c for number in (_C2C_STATUS, _C2C_SPEED)))
+    if (generation or 0) < _SUMMED or not observe_sums(reader, memory, fresh):
+        _errors(reader, states, generation)
+
+
+def _details(states: Mapping[int, bool]) -> list[Field]:
+    """The speed of each active link, and the version of one: all links of a GPU have the same."""
+    active = [link for link, up in states.items() if up]
+    return [*((_SPEED, link) for link in active), *((_VERSION, link) for link in active[:1])]
 
 
 def link_count(reader: NvmlReader) -> int:
@@ -123,9 +128,9 @@ def _nvlinks(
     generations: set[int] = set()
     rates: list[float] = []
     for link, active in states.items():
-        megabytes = _number(details[_SPEED, link]) or common
+        megabytes = _number(details.get((_SPEED, link), 0)) or common
         speed = megabytes * 1e6 if active and megabytes else None
-        version = _number(details[_VERSION, link]) or version
+        version = _number(details.get((_VERSION, link), 0)) or version
         if active and version is None:  # drivers before 525 have only the call
             query = FieldQuery("nvlink_version", ("DeviceGetNvLinkVersion",), (link,))
             version = reader.attempt(query.field, partial(reader.first, query)) or 0
@@ -172,22 +177,16 @@ def _c2c_links(reader: NvmlReader, links: range, details: Mapping[Field, float |
 def _errors(reader: NvmlReader, states: Mapping[int, bool], generation: int | None) -> None:
     """Observe the error counters: always for the GPU, and for each link with a non-zero counter."""
     counters = _HOPPER if generation in (None, 4) else _AMPERE if generation < 4 else _BLACKWELL
-    rates = _BIT_ERROR_RATES if counters is _BLACKWELL else {}
+    active = [link for link, up in states.items() if up and counters is _BLACKWELL]
     wanted = [field for link in states for counter in counters for field in counter.fields(link)]
-    more = (*rates.values(), *_CORRECTED) if rates else ()
-    answers = reader.numbers([*wanted, *((number, link) for link in states for number in more)])
+    answers = reader.numbers([*wanted, *((_EFFECTIVE_BER, link) for link in active)])
     for counter in counters:
         _sum(reader, counter, states, answers)
-    for link, active in states.items():
-        for quantity, number in rates.items() if active else ():
-            rate = reader.attempt("nvlink_errors", partial(value_of, answers[number, link]))
-            if rate is not None:
-                about, ratio = f"{reader.key}/nvlink{link}", bit_error_rate(int(rate))
-                reader.observe(about, quantity, "ratio", ratio, f"NVML field {number}")
-        corrected = [number for number in _CORRECTED if rates and active and _number(answers[number, link])]
-        if corrected:
-            about, most = f"{reader.key}/nvlink{link}", corrected[-1] - _CORRECTED[0]
-            reader.observe(about, "nvlink_fec_mended", "symbols", most, f"NVML field {corrected[-1]}")
+    for link in active:
+        rate = reader.attempt("nvlink_errors", partial(value_of, answers[_EFFECTIVE_BER, link]))
+        if rate is not None:
+            about, ratio = f"{reader.key}/nvlink{link}", bit_error_rate(int(rate))
+            reader.observe(about, "nvlink_effective_ber", "ratio", ratio, f"NVML field {_EFFECTIVE_BER}")
 
 
 def _sum(

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from ...models.facts.machine import Serial
 from ...models.facts.records import Record
 from ..parsing.parsers import word
-from .nvml_threads import FieldQuery, NvmlReader, usable_gpus
+from .nvml_reader import FieldQuery, NvmlReader
+from .nvml_threads import usable_gpus
 
 
 def serials() -> Iterator[Record]:

@@ -34,7 +34,8 @@ from ..parsing.nvml_enums import (
 from ..parsing.parsers import word
 from .nvml_library import Refused
 from .nvml_links import link_count, link_states
-from .nvml_threads import FieldQuery, NvmlReader, each_gpu, finishes, open_driver, seconds, stall_seconds
+from .nvml_reader import FieldQuery, NvmlReader
+from .nvml_threads import each_gpu, finishes, open_driver, seconds, stall_seconds
 
 _CPU_WORDS, _NODE_WORDS = 128, 16  # words of 64 bits, for Linux's maximum of 8192 CPUs and 1024 NUMA nodes
 _NEAR = 0  # NVML_AFFINITY_SCOPE_NODE

@@ -8,7 +8,8 @@ from ...models.facts.records import Observation, Record
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS
 from .gpus import BOUND
-from .nvml_threads import NvmlReader, seconds, usable_gpus
+from .nvml_reader import NvmlReader
+from .nvml_threads import seconds, usable_gpus
 
 
 def gpu_use(host: Host) -> list[Observation] | None:

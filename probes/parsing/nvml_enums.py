@@ -23,16 +23,6 @@ _REASONS = (
 )
 COMPUTE_MODES: Mapping[int, str] = {0: "default", 2: "prohibited", 3: "exclusive process"}
 VIRTUALIZATION: Mapping[int, str] = {0: "none", 1: "passthrough", 2: "vGPU", 3: "host vGPU", 4: "host vSGA"}
-RECOVERY: Mapping[int, str] = {
-    0: "none",
-    1: "GPU reset",
-    2: "node reboot",
-    3: "drain P2P",
-    4: "drain and reset",
-    5: "recover IMEX domain",
-    6: "bus reset",
-    7: "system reboot",
-}
 ENDS: Mapping[int, str] = {0: "gpu", 1: "cpu", 2: "switch"}  # nvmlIntNvLinkDeviceType_t; 1 is IBM's POWER
 P2P: Mapping[int, str] = {
     0: "ok",

@@ -35,6 +35,11 @@ _ALWAYS = Limit(fewest=500, per_hour=10_000 / 24)
 _SHORTEST = 10.0  # seconds: a shorter span gives no reliable rate
 
 _WORN = "Drain the node and replace the GPU. What jobs computed since the errors may be wrong."
+# NVIDIA, Xid catalog, WORKFLOW_XID_48
+_RESET = (
+    "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU. Replace it if nvidia-smi -q says that the "
+    "SRAM threshold is exceeded."
+)
 _STORMS = (
     "Jobs may go on for now. Drain the node when it suits and run the vendor's field diagnostics. Replace the GPU if "
     "they fail, or if uncorrected errors follow."
@@ -47,7 +52,7 @@ def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     Lifetime counters never decrease and are not used. rows() reports a row that waits for replacement.
     """
     beside = _storm(snapshot, gpu) or _apart(snapshot, gpu)
-    found = _worn(snapshot, gpu) or _uncorrected(snapshot, gpu) or beside or _always(snapshot, gpu)
+    found = _worn(snapshot, gpu) or _sram(gpu) or _uncorrected(snapshot, gpu) or beside or _always(snapshot, gpu)
     if found is None:
         return
     text, observed, unit, fields, seen = found
@@ -62,13 +67,19 @@ def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         observed=observed,
         unit=unit,
         basis="kin" if beside and seen and len(gpu_cohort(snapshot, gpu)) > 1 else None,
-        cause="the SRAM of the GPU (its caches and registers) wears out"
-        if gpu.sram_threshold
-        else "memory of the GPU that goes bad, or is too hot",
-        remedy=_WORN if gpu.sram_threshold else _STORMS if seen else None,
+        cause=_cause(gpu),
+        remedy=_WORN if gpu.sram_threshold else _RESET if gpu.sram_uncorrected else _STORMS if seen else None,
         location=place_of(snapshot, gpu),
         evidence=(seen.evidence,) if seen else gpu_evidence(gpu, *fields),
     )
+
+
+def _cause(gpu: Gpu) -> str:
+    if gpu.sram_threshold:
+        return "the SRAM of the GPU (its caches and registers) wears out"
+    if gpu.sram_uncorrected:
+        return "the SRAM of the GPU (its caches and registers)"
+    return "memory of the GPU that goes bad, or is too hot"
 
 
 # Text, observed value, unit, fields with the evidence, observation.
@@ -85,13 +96,31 @@ def _worn(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
 def unrepaired(gpu: Gpu, counted: float | None = None) -> bool:
     """Whether memory errors since the load of the driver were neither corrected nor repaired by spare rows.
 
-    A reset replaces rows and clears the error count. If at least as many rows were replaced as there are errors, the
-    errors are repaired. `counted` is a later reading of the count.
+    Spare rows repair DRAM only, so errors of the SRAM are never repaired. A reset replaces rows and clears the error
+    count. If at least as many rows were replaced as there are errors, the errors are repaired. `counted` is a later
+    reading of the count. While MIG is on, the driver hides the rows, and nothing is known about repairs.
     """
+    if gpu.sram_uncorrected:
+        return True
     errors = max(gpu.ecc_uncorrected or 0, counted or 0)
     if not errors or gpu.remap_pending or gpu.remap_failed:
         return False
-    return asks_recovery(gpu) or gpu.remap_pending is None or (gpu.remapped_uncorrectable or 0) < errors
+    if asks_recovery(gpu):
+        return True
+    if gpu.remap_pending is None:
+        return not gpu.mig
+    return (gpu.remapped_uncorrectable or 0) < errors
+
+
+def _sram(gpu: Gpu) -> _Errors | None:
+    """Errors of the SRAM, whatever rows of the DRAM were replaced before."""
+    count = gpu.sram_uncorrected
+    if not count:
+        return None
+    errors = (
+        "1 error of its SRAM that could not be corrected" if count == 1 else f"{count} uncorrected errors of its SRAM"
+    )
+    return f"{errors} since the driver was loaded", count, "count", ("sram_uncorrected", "sram_threshold"), None
 
 
 def _uncorrected(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
@@ -191,7 +220,7 @@ def rows(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     )
 
 
-_ERRORS = ("ecc_uncorrected", "ecc_corrected", "sram_threshold")
+_ERRORS = ("ecc_uncorrected", "ecc_corrected", "sram_threshold", "sram_uncorrected")
 _ROWS = ("remap_pending", "remap_failed")
 RULES = (
     Rule("gpu-ecc", Gpu, tuple(f"{field}?" for field in _ERRORS), memory_errors, reports_any(*_ERRORS)),

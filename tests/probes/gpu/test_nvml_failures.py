@@ -55,7 +55,7 @@ def test_numbers_that_are_all_refused(driver: Callable[[str], Path]) -> None:
     driver("gpus = 1\n[returns]\nnvmlDeviceGetFieldValues = 999")
     said = list(state())
     wanted = {"remapped_correctable", "remapped_uncorrectable", "remap_pending", "remap_failed", "recovery"}
-    lost = {*wanted, "pcie_replay", *THROTTLED, "nvlink_errors", "nvlink_rx_bytes", "nvlink_tx_bytes"}
+    lost = {*wanted, "c2c_links", "pcie_replay", *THROTTLED, "nvlink_errors", "nvlink_rx_bytes", "nvlink_tx_bytes"}
     assert of(said, NotChecked) == [
         NotChecked(what=what, subject="gpu0", reason=Reason.LOST, detail="Unknown Error")
         for what in [one.what for one in of(said, NotChecked)]
@@ -95,12 +95,12 @@ def test_a_gpu_that_is_lost_between_two_calls(driver: Callable[[str], Path]) -> 
     assert of(said, NotChecked) == []
 
 
-@pytest.mark.parametrize("calls", [0, 1, 20, 21, 22, 30, 40, 41, 42, 43])
+@pytest.mark.parametrize("calls", [0, 1, 20, 21, 22, 30, 40, 41, 42, 45, 46])
 def test_a_gpu_can_be_lost_at_any_call(driver: Callable[[str], Path], calls: int) -> None:
     driver(f"gpus = 2\n[gpu.0]\nlost_after = {calls}")
     said = list(state())
     failures = [one.failure for one in of(said, Gpu)]
-    assert failures == ["GPU is lost" if calls < 43 else None, None]
+    assert failures == ["GPU is lost" if calls < 46 else None, None]
     assert of(said, NotChecked) == []
 
 

@@ -45,6 +45,7 @@ AT_REST = Gpu(
     ecc_corrected_lifetime=0,
     ecc_uncorrected_lifetime=0,
     sram_threshold=False,
+    sram_uncorrected=0,
     remapped_correctable=0,
     remapped_uncorrectable=0,
     remap_pending=False,

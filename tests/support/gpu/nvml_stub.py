@@ -12,6 +12,9 @@ called function to the file's name + ".log".
     links = 12
     down = [4]
     cut = [2]                                 # links that are disabled in the factory
+    sums = false                              # a driver without sums of all links
+    refused = [300]                           # field numbers for which the whole request is refused ...
+    refusal = 2                               # ... with this error
     [returns]                                 # errors by function; "*": all others; "hang" never returns
     nvmlInitWithFlags = 9
     [answers]                                 # numbers and texts; "hex ff" is an invalid UTF-8 byte
@@ -35,6 +38,7 @@ import msgspec
 
 NOT_SUPPORTED, INVALID_ARGUMENT, NOT_FOUND, INSUFFICIENT_SIZE, GPU_IS_LOST, MISMATCH = 3, 2, 6, 7, 15, 25
 MIB = 1 << 20
+ALL_LINKS, OF_LINKS = 0xFFFFFFFF, range(201, 251)  # counters of NVLink 5, with a sum of all links as their scope
 # PCI buses of the GPUs; 4 NVSwitches are at 05:00.0 to 08:00.0
 BUSES = (0x1B, 0x43, 0x52, 0x61, 0x9D, 0xC3, 0xD1, 0xDF)
 
@@ -72,7 +76,7 @@ ANSWERS: Mapping[str, Any] = {
     "nvmlDeviceGetP2PStatus": 0,
 }
 FIELDS: Mapping[str, Any] = {
-    **dict.fromkeys(("3", "4", "5", "6", "74", "94", "142", "143", "144", "145", "230", "269", "270", "271"), 0),
+    **dict.fromkeys(("3", "4", "5", "6", "74", "75", "94", "142", "143", "144", "145", "230", "269", "270", "271"), 0),
     "1": 1,
     "2": 1,
     "186": 70_500,
@@ -99,7 +103,11 @@ REST: Mapping[str, Any] = {
     "fabric": {"state": 3},
     "fabric_version": 3,
     "sram": 0,
+    "sram_counts": {},
+    "sums": True,
     "rows": [0, 0, 0, 0],
+    "refused": [],
+    "refusal": INVALID_ARGUMENT,
     "returns": {},
     "answers": ANSWERS,
     "fields": FIELDS,
@@ -112,6 +120,7 @@ class Driver:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._calls_of: Counter[int] = Counter()
+        self.asked: list[tuple[int, list[tuple[int, int]]]] = []  # field values: GPU, then number and scope of each
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         if not name.startswith("nvml") or name in self.setting("missing"):
@@ -259,6 +268,8 @@ def fabric(driver: Driver, gpu: int, name: str, device: Any, result: Any) -> int
 
 
 def sram(driver: Driver, gpu: int, name: str, device: Any, result: Any) -> int:
+    for place, value in driver.setting("sram_counts", gpu).items():
+        result._obj.counts[int(place)] = value
     return fill(result._obj, too_many=driver.setting("sram", gpu))
 
 
@@ -297,19 +308,32 @@ def ancestor(driver: Driver, gpu: int, name: str, device: Any, other: Any, level
 
 
 def field_values(driver: Driver, gpu: int, name: str, device: Any, number: Any, values: Any) -> int:
+    driver.asked.append((gpu, [(value.fieldId, value.scopeId) for value in values._obj]))
     answers, speed = driver.setting("fields", gpu), driver.setting("speed", gpu)
     links = driver.setting("links", gpu) - len(driver.setting("cut", gpu))
     answers = {"90": speed, "91": links, "170": driver.setting("c2c", gpu), "172": 44712, **answers}
+    if any(value.fieldId in driver.setting("refused", gpu) for value in values._obj):
+        return int(driver.setting("refusal", gpu))
     for value in values._obj:
         up = value.scopeId not in driver.setting("down", gpu)
         of_link = {164: speed if up else 0, 166: driver.setting("version", gpu) if up else 0}
         default = answers.get(f"{value.fieldId}", of_link.get(value.fieldId, f"error {NOT_SUPPORTED}"))
         found = answers.get(f"{value.fieldId}.{value.scopeId}", default)
+        if value.scopeId == ALL_LINKS and value.fieldId in OF_LINKS:
+            found = summed(answers, value.fieldId, links) if driver.setting("sums", gpu) else f"error {NOT_SUPPORTED}"
         if isinstance(found, str):
             value.nvmlReturn = int(found.removeprefix("error "))
         else:
             value.valueType, value.value.ullVal = 3, found
     return 0
+
+
+def summed(answers: Mapping[str, Any], number: int, links: int) -> Any:
+    """The sum of a counter of all links, or the error of one of them."""
+    each = [
+        answers.get(f"{number}.{link}", answers.get(f"{number}", f"error {NOT_SUPPORTED}")) for link in range(links)
+    ]
+    return next((one for one in each if isinstance(one, str)), None) or sum(each)
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {

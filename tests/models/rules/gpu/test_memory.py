@@ -43,6 +43,9 @@ ROWS = ("gpu-row-remap", address(3), "critical", "certain")
         ({"ecc_uncorrected": 1, "remap_pending": None, "remap_failed": None, "remapped_uncorrectable": None}, [ECC]),
         ({"sram_threshold": True}, [ECC]),
         ({"sram_threshold": True, "remap_pending": True}, [ECC, ROWS]),
+        ({"ecc_uncorrected": 2, "sram_uncorrected": 2, "remapped_uncorrectable": 9}, [ECC]),
+        ({"ecc_uncorrected": 2, "sram_uncorrected": 0, "remapped_uncorrectable": 9}, []),
+        ({"ecc_uncorrected": 2, "sram_uncorrected": 1, "remap_pending": True}, [ECC, ROWS]),
         ({"ecc_corrected": 177}, []),
         ({"ecc_corrected_lifetime": 54_731_746_511, "ecc_uncorrected_lifetime": 900}, []),
         ({"ecc_uncorrected": None, "ecc_corrected": None, "sram_threshold": None, "remap_pending": None}, []),
@@ -50,6 +53,21 @@ ROWS = ("gpu-row-remap", address(3), "critical", "certain")
 )
 def test_states(fields: dict[str, Any], expected: list[tuple[str, ...]]) -> None:
     assert summaries(board(**fields)) == expected
+
+
+def test_errors_of_the_sram_whole() -> None:
+    """Spare rows are for DRAM (NVIDIA, GPU Memory Error Management; Xid catalog, WORKFLOW_XID_48)."""
+    (found,) = findings(board(ecc_uncorrected=3, sram_uncorrected=2, remapped_uncorrectable=9))
+    assert found.message == "GPU gpu3: 2 uncorrected errors of its SRAM since the driver was loaded"
+    assert found.cause == "the SRAM of the GPU (its caches and registers)"
+    assert (found.remedy or "").startswith("Drain the node and reset the GPU: ")
+
+
+@pytest.mark.parametrize(("recovery", "codes"), [("none", {"gpu-mode"}), ("GPU reset", {"gpu-mode", "gpu-ecc"})])
+def test_rows_that_mig_hides_are_no_evidence(recovery: str, codes: set[str]) -> None:
+    hidden = {"remap_pending": None, "remap_failed": None, "remapped_uncorrectable": None}
+    found = findings(board(mig=True, ecc_uncorrected=1, recovery=recovery, **hidden))
+    assert {one.code for one in found} == codes
 
 
 def test_a_pending_row_whole() -> None:

@@ -1,0 +1,147 @@
+"""What a process remembers of the NVLinks of a GPU between two reads, so that one read takes few field values.
+
+Each field value is a call to the firmware of the GPU. All counters of the 18 links of a B200 would be 456 values. So
+speeds and versions are read when a link changes its state, and each hour. On NVLink 5 the sums of all links are read;
+the counters of single links follow when a sum has moved, one kind of counter in each read. The histogram of forward
+error correction is read of one link in each read, once an hour. DCGM asks for these sums in the same way
+(NvmlFieldRequiresNvLinkAggregate in DcgmCMUtils.cpp).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ...models.facts.records import Observation
+from ..parsing.nvml_enums import bit_error_rate
+from .nvml_library import ABSENT, Field, Refused
+from .nvml_reader import NvmlReader, value_of
+from .nvml_traffic import ALL_LINKS
+
+_REFRESH = 3600.0  # seconds
+_MOST_LINKS = 18  # in one request
+_EFFECTIVE = 219
+_SUMS: Mapping[int, str] = {
+    215: "nvlink_recovery",
+    214: "nvlink_recovery_failed",
+    221: "nvlink_symbol_errors",
+    _EFFECTIVE: "nvlink_effective_errors",
+}
+_RATIOS: Mapping[int, str] = {220: "nvlink_effective_ber", 293: "nvlink_raw_ber"}
+# Numbers of blocks in which FEC corrected 0, 1 ... 15 symbols. Links fail near the upper end.
+_CORRECTED = range(235, 251)
+
+
+@dataclass
+class LinkMemory:
+    """The last answers about the links of one GPU."""
+
+    states: Mapping[int, bool]
+    is_first: bool  # nothing is remembered: read all counters that are not zero at once
+    details: Mapping[Field, float | Refused] = field(default_factory=dict)
+    read_at: float | None = None  # monotonic
+    sums: dict[int, float] = field(default_factory=dict)
+    of_links: dict[tuple[int, str], Observation] = field(default_factory=dict)
+    wanted: deque[tuple[Field, ...]] = field(default_factory=deque)  # to read next, one in each read
+    histograms: deque[int] = field(default_factory=deque)  # links whose histogram is to be read
+
+
+memories: dict[str, LinkMemory] = {}  # by UUID
+
+
+def memory_of(reader: NvmlReader, states: Mapping[int, bool]) -> LinkMemory:
+    """What this process remembers of the GPU. A link that changed its state begins anew."""
+    key = str(reader.fields.get("uuid") or reader.fields.get("address") or reader.key)
+    known = memories.get(key)
+    if known is None or known.states != states:
+        known = memories[key] = LinkMemory(dict(states), is_first=known is None)
+    return known
+
+
+def refreshed(memory: LinkMemory, read: Callable[[], Mapping[Field, float | Refused]]) -> bool:
+    """Read speeds and versions if they are an hour old. Whether they were read."""
+    now = time.monotonic()
+    if memory.read_at is not None and now - memory.read_at < _REFRESH:
+        return False
+    memory.details, memory.read_at = read(), now
+    memory.histograms = deque(link for link, active in memory.states.items() if active)
+    for number, value in memory.sums.items():
+        _want(memory, number if value else None)
+    return True
+
+
+def observe_sums(reader: NvmlReader, memory: LinkMemory, fresh: bool) -> bool:
+    """Observe the counters of NVLink 5. False if this driver has no sums of all links.
+
+    `fresh`: speeds were read in this read, so further values wait for the next one.
+    """
+    answers = reader.numbers((number, ALL_LINKS) for number in _SUMS)
+    if all(isinstance(one, Refused) and one.code in ABSENT and not one.whole for one in answers.values()):
+        return False
+    for number, quantity in _SUMS.items():
+        value = reader.attempt("nvlink_errors", lambda number=number: value_of(answers[number, ALL_LINKS]))
+        if value is not None:
+            reader.observe(reader.key, quantity, "count", value, f"NVML field {number}, all links")
+            if value != memory.sums.get(number, 0):
+                _want(memory, number)
+            memory.sums[number] = value
+    for fields in _next(memory, fresh):
+        _read(reader, memory, fields)
+    reader.observed += memory.of_links.values()
+    memory.is_first = False
+    return True
+
+
+def _want(memory: LinkMemory, number: int | None) -> None:
+    """Request a counter of each link, and with errors after correction the bit error rates."""
+    links = list(memory.states)
+    for wanted in () if number is None else (number, *(_RATIOS if number == _EFFECTIVE else ())):
+        for start in range(0, len(links), _MOST_LINKS):
+            fields = tuple((wanted, link) for link in links[start : start + _MOST_LINKS])
+            if fields not in memory.wanted:
+                memory.wanted.append(fields)
+
+
+def _next(memory: LinkMemory, fresh: bool) -> Iterator[Iterable[Field]]:
+    """What to read of single links now."""
+    if memory.is_first:
+        while memory.wanted:
+            yield memory.wanted.popleft()
+    elif fresh:
+        return
+    elif memory.wanted:
+        yield memory.wanted.popleft()
+    elif memory.histograms:
+        link = memory.histograms.popleft()
+        yield [(number, link) for number in _CORRECTED]
+
+
+def _read(reader: NvmlReader, memory: LinkMemory, fields: Iterable[Field]) -> None:
+    answers = reader.numbers(fields)
+    corrected: dict[int, int] = {}
+    for (number, link), answer in answers.items():
+        if isinstance(answer, Refused) and not memory.states[link]:
+            continue  # counters of an inactive link are optional
+        if number in _CORRECTED:
+            corrected[link] = max(corrected.get(link, -1), number if _positive(answer) else -1)
+            continue
+        value = reader.attempt("nvlink_errors", lambda answer=answer: value_of(answer))
+        name = _SUMS.get(number) or _RATIOS[number]
+        memory.of_links.pop((link, name), None)
+        if value is not None and (value or number in _RATIOS) and (number in _SUMS or memory.states[link]):
+            unit, amount = ("count", value) if number in _SUMS else ("ratio", bit_error_rate(int(value)))
+            memory.of_links[link, name] = _of_link(reader, link, name, unit, amount, number)
+    for link, number in corrected.items():
+        if number >= 0:
+            most = number - _CORRECTED[0]
+            memory.of_links[link, "fec"] = _of_link(reader, link, "nvlink_fec_mended", "symbols", most, number)
+
+
+def _positive(answer: float | Refused) -> bool:
+    return not isinstance(answer, Refused) and answer > 0
+
+
+def _of_link(reader: NvmlReader, link: int, name: str, unit: str, value: float, number: int) -> Observation:
+    return reader.observation(f"{reader.key}/nvlink{link}", name, unit, value, f"NVML field {number}")
