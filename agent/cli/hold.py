@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import getpass
 import os
 import re
 import time
@@ -65,9 +64,10 @@ def _ask(what: str, length: str, end: bool, kept_by: Callable[[], str | None]) -
         if end:
             holding.end(what)
             return
-        holding.hold(_seconds(length, holding.LONGEST), f"{_user()}, process {os.getppid()},", what)
+        holding.hold(_seconds(length, holding.LONGEST), os.getppid(), what)
     except OSError as refused:
-        other = ": another user holds the machine" if refused.errno == errno.EPERM else ""
+        who = ": only root and the user and group linkgauge may do this"
+        other = who if refused.errno in (errno.EPERM, errno.EACCES) else ""
         raise click.ClickException(f"{holding.folder()}: {refused.strerror}{other}") from None
     until = time.monotonic() + _LET_GO
     while (why := kept_by()) is not None:
@@ -85,10 +85,3 @@ def _seconds(text: str, most: float) -> float:
     if seconds > most:
         raise click.UsageError(f"--for {text}: the maximum is 24h; repeat the command after that")
     return seconds
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # the user of a container may have no name
-        return f"user {os.getuid()}"

@@ -41,7 +41,7 @@ def _not_evaluated(snapshot: Snapshot, report: Report, rule: Rule, names: frozen
     """Why the rule was not evaluated for the device with these names."""
     for one in report.not_checked:
         everything = one.subject == "node" or rule.over is Node
-        if one.what in rule.wanted | rule.foreign and (everything or one.subject in names):
+        if one.what in rule.wanted | rule.foreign | rule.helpful and (everything or one.subject in names):
             yield one.why
     for fact in _facts(snapshot, rule, names):
         missing = [name for name in rule.required if getattr(fact, name) is None]

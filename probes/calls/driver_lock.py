@@ -10,7 +10,8 @@ import os
 import time
 from contextlib import suppress
 
-from .hold import RELEASE, active_request, folder
+from .hold import RELEASE, active_request
+from .lock_file import open_lock_file
 
 _NAME = "linkgauge.driver"
 _TRIES, _PAUSE = 20, 0.01  # attempts; seconds between two
@@ -36,7 +37,7 @@ def keep() -> str | None:
 
 def _shared() -> int:
     """Take the shared lock. Raises OSError. is_open() holds it exclusively for a moment, therefore several attempts."""
-    descriptor = _opened()
+    descriptor = open_lock_file(_NAME)
     for left in reversed(range(_TRIES)):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -57,7 +58,7 @@ def _let_go() -> None:
 def is_open() -> bool:
     """Whether a linkgauge process has the driver open."""
     try:
-        descriptor = _opened()
+        descriptor = open_lock_file(_NAME)
     except OSError:
         return False
     try:
@@ -67,14 +68,3 @@ def is_open() -> bool:
     finally:
         os.close(descriptor)
     return False
-
-
-def _opened() -> int:
-    """Open the lock file, or create it if there is none. Only O_EXCL may create a file here (fs.protected_regular)."""
-    path = os.path.join(folder(), _NAME)
-    with suppress(FileExistsError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
-        os.fchmod(descriptor, 0o444)
-        return descriptor
-    # The path can be a pipe of another user, which must not block.
-    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -6,10 +6,12 @@ import fcntl
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from getpass import getuser
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -184,27 +186,25 @@ def test_many_disks_leave_time_for_collectives(name: str) -> None:
     assert sum(probe.seconds for probe in planned[: last + 1]) <= BUDGETS["full"].seconds
 
 
-def test_root_and_others_look_in_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All users use one folder. Root does not use a folder of its own."""
+def test_where_requests_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All users use the folder of the packages. Without it, root creates it."""
     monkeypatch.delenv("LINKGAUGE_LOCK_DIR")
-    ours, everybodys = tmp_path / "lock", tmp_path / "tmp"
-    monkeypatch.setattr(hold, "_FOLDERS", (str(tmp_path / "nowhere"), str(ours), str(everybodys)))
-    ours.mkdir(mode=0o755)
-    everybodys.mkdir()
-    everybodys.chmod(0o1777)
-    assert hold.folder() == str(everybodys)
-    ours.chmod(0o1777)
-    assert hold.folder() == str(ours)
+    folder = tmp_path / "run"
+    monkeypatch.setattr(hold, "_FOLDER", str(folder))
+    assert hold.folder() == (str(folder) if os.geteuid() == 0 else hold.own_folder())
+    folder.mkdir(mode=0o555, exist_ok=True)
+    assert hold.folder() == str(folder)
+    assert folder.stat().st_mode & stat.S_IWOTH == 0
 
 
 def test_what_others_have_put_there_holds_up_nobody(tmp_path: Path) -> None:
-    """The folder is everybody's: pipes that nobody answers, and text that is meant for terminals."""
+    """Pipes that nobody answers, and text that is meant for terminals."""
     for name in ("linkgauge.lock", "linkgauge.hold"):
         os.mkfifo(tmp_path / name)
         writer = os.open(tmp_path / name, os.O_RDWR)
         fcntl.flock(writer, fcntl.LOCK_EX)
         assert hold.held() is None
-        assert name != "linkgauge.lock" or is_locked() == "another run measures this machine (process unknown)"
+        assert is_locked() is None
         os.close(writer)
         (tmp_path / name).unlink()
     with locked():
@@ -216,8 +216,8 @@ def test_a_hold_that_makes_no_sense_holds_nobody(tmp_path: Path) -> None:
     for text in ("", "nan me", "1e300 me", "5 me", "\0\0\0"):
         (tmp_path / "linkgauge.hold").write_text(text)
         assert hold.held() is None
-    hold.hold(60, "me")
-    assert (hold.held() or "").startswith("held by me for another ")
+    hold.hold(60, 7)
+    assert (hold.held() or "").startswith(f"held by {getuser()}, process 7, for another ")
     hold.end()
     hold.end()
     assert hold.held() is None

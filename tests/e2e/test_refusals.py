@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from getpass import getuser
 from pathlib import Path
 
 import psutil
@@ -67,7 +68,7 @@ def test_force_says_what_it_overrides() -> None:
 
 
 def test_force_does_not_override_a_hold() -> None:
-    hold.hold(60, "me")
+    hold.hold(60, 7)
     done = diagnosed("--force")
-    assert "why not measured: held by me for another " in " ".join(done.stdout.split())
+    assert f"why not measured: held by {getuser()}, process 7, for another " in " ".join(done.stdout.split())
     assert done.stderr == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from getpass import getuser
 from pathlib import Path
 from threading import Thread
 
@@ -84,10 +85,10 @@ def test_it_does_not_wait_for_a_gpu_that_hangs(gpus: Path) -> None:
 
 def test_who_was_asked_before_does_not_open_it_after(gpus: Path) -> None:
     """A child that was on its way when the release came."""
-    hold(LONG, "somebody", RELEASE)
+    hold(LONG, 7, RELEASE)
     (said,) = Children().call("nvml", (), LONG)
     assert isinstance(said, NotChecked)
-    assert said.why.startswith("the driver is released by somebody for another ")
+    assert said.why.startswith(f"the driver is released by {getuser()}, process 7, for another ")
     assert not is_open()
 
 

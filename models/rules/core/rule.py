@@ -32,7 +32,8 @@ class Rule:
     `needs` names fields of the fact ("width"). If a required field was not read, the check does not run for that fact.
     With a question mark ("carrier?") it runs anyway, and the unread field still counts as a gap in coverage. In dumps
     it counts as evaluated only if one of these fields was read. `needs` also names other kinds or their fields ("Port",
-    "Pci.pci_class"). If one of these could not be read for any device, the rule does not run at all.
+    "Pci.pci_class"). If one of these could not be read for any device, the rule does not run at all. With a question
+    mark ("Gpu?") it runs anyway, and its earlier findings count as not evaluated.
 
     `where` selects facts. For a fact that was read in part, it returns whether the rule *might* apply. `machines`
     selects the machines on which an unread value counts as a gap. `evaluate` yields a NotChecked for what it cannot
@@ -65,7 +66,12 @@ class Rule:
     @cached_property
     def foreign(self) -> frozenset[str]:
         """Kinds and fields of other facts: "Port", "Pci.pci_class"."""
-        return frozenset(need for need in self.needs if not need[0].islower())
+        return frozenset(need for need in self.needs if not need[0].islower() and not need.endswith("?"))
+
+    @cached_property
+    def helpful(self) -> frozenset[str]:
+        """Kinds of other facts without which the rule still runs, and may not find what it found before."""
+        return frozenset(need.rstrip("?") for need in self.needs if not need[0].islower() and need.endswith("?"))
 
     @cached_property
     def reads(self) -> frozenset[str]:

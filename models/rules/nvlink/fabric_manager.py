@@ -253,6 +253,6 @@ RULES = (
         incomplete,
         belongs_to_fabric,
     ),
-    Rule("fabric-manager-down", Service, ("running",), manager_down, is_needed_manager),
-    Rule("driver-mismatch", Service, ("version",), version, may_be_mismatched),
+    Rule("fabric-manager-down", Service, ("running", "Gpu?"), manager_down, is_needed_manager),
+    Rule("driver-mismatch", Service, ("version", "Gpu?"), version, may_be_mismatched),
 )

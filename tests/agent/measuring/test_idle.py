@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from getpass import getuser
 from pathlib import Path
 
 import psutil
@@ -101,15 +102,15 @@ def test_a_scheduler_that_does_not_say_is_a_reason() -> None:
 def test_the_longest_hold_is_valid_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its end must not be rounded up: an end more than 24 h away is ignored."""
     monkeypatch.setattr(time, "time", lambda: 1000.06)
-    hold.hold(hold.LONGEST, "root, process 7,")
-    assert hold.held() == "held by root, process 7, for another 86400 s"
+    hold.hold(hold.LONGEST, 7)
+    assert hold.held() == f"held by {getuser()}, process 7, for another 86400 s"
     hold.end()
 
 
 def test_whoever_holds_the_machine_has_it() -> None:
-    hold.hold(60, "root, process 7,")
+    hold.hold(60, 7)
     why = claimed_by(EMPTY)
     assert why is not None
-    assert why.startswith("held by root, process 7, for another ")
+    assert why.startswith(f"held by {getuser()}, process 7, for another ")
     hold.end()
     assert claimed_by(EMPTY) is None

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from getpass import getuser
 from pathlib import Path
 
 import psutil
@@ -221,12 +222,12 @@ def test_release_ends_the_child_of_the_driver_alone(tmp_path: Path) -> None:
     with workers(tmp_path) as some:
         assert [ask(some), ask(some, "ethtool")] == [[GPU], [GPU]]
         assert some.release() is None
-        hold.hold(LONG, "somebody", hold.RELEASE)
-        assert str(some.release()).startswith("released by somebody for another ")
+        hold.hold(LONG, 7, hold.RELEASE)
+        assert str(some.release()).startswith(f"released by {getuser()}, process 7, for another ")
         assert len(children() - before) == 1
         (lost,) = ask(some)
         assert isinstance(lost, NotChecked)
-        assert lost.why.startswith("the driver is released by somebody for another ")
+        assert lost.why.startswith(f"the driver is released by {getuser()}, process 7, for another ")
         assert ask(some, "ethtool") == [GPU]
         hold.end(hold.RELEASE)
         assert ask(some) == [GPU]
@@ -237,10 +238,10 @@ def test_release_does_not_wait_for_a_driver_that_hangs(tmp_path: Path) -> None:
         before = children()
         answers = some.call("nvml", (), LONG)
         assert next(answers) == GPU
-        hold.hold(LONG, "somebody", hold.RELEASE)
+        hold.hold(LONG, 7, hold.RELEASE)
         (lost,) = answers
         assert isinstance(lost, NotChecked)
-        assert lost.why.startswith("the driver is released by somebody for another ")
+        assert lost.why.startswith(f"the driver is released by {getuser()}, process 7, for another ")
         assert children() == before
 
 
@@ -251,7 +252,7 @@ def test_release_does_not_wait_for_others_either(tmp_path: Path) -> None:
         driver = children() - before
         answers = some.call("statvfs", (), 5)
         assert next(answers) == GPU
-        hold.hold(LONG, "somebody", hold.RELEASE)
+        hold.hold(LONG, 7, hold.RELEASE)
         assert list(answers) == [
             NotChecked(what="Mount.free", subject="node", reason=Reason.NO_ANSWER, detail=no_answer(5))
         ]
