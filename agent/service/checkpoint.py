@@ -20,8 +20,7 @@ from ...probes.calls.bounded_read import bounded_read
 from ..inputs.resolve import BadInput
 from ..pipeline.diagnose import Memory
 from ..pipeline.renumbering import found_again
-from ..state.atomic_write import write_atomically
-from ..state.state_file import CLOCK_STEP
+from ..state.state_file import CLOCK_STEP, close_to_others, opened_folder, write_state_file
 
 _FILE = "service.json"
 _MOST = 64 << 20  # bytes
@@ -51,6 +50,8 @@ def exclusive(folder: str) -> Iterator[None]:
     try:
         _lock(descriptor, folder)
         _sweep(folder)
+        with suppress(OSError):
+            close_to_others(folder)
         yield
     finally:
         os.close(descriptor)  # releases the lock, as does any end of the process
@@ -68,10 +69,10 @@ def _lock(descriptor: int, folder: str) -> None:
 
 def _sweep(folder: str) -> None:
     """Delete the temporary files that a killed service left."""
-    with suppress(OSError):
-        for name in os.listdir(folder):
+    with suppress(OSError), opened_folder(folder) as descriptor:
+        for name in os.listdir(descriptor):
             if name.startswith(f".{_FILE}."):
-                os.unlink(os.path.join(folder, name))
+                os.unlink(name, dir_fd=descriptor)
 
 
 def save(folder: str, memory: Memory, now: float) -> str | None:
@@ -86,8 +87,7 @@ def save(folder: str, memory: Memory, now: float) -> str | None:
         gpus=dict(memory.gpus),
     )
     try:
-        os.makedirs(folder, exist_ok=True)
-        write_atomically(os.path.join(folder, _FILE), msgspec.json.encode(stored))
+        write_state_file(folder, _FILE, msgspec.json.encode(stored))
     except OSError as refused:
         return f"{folder}: {refused.strerror}"
     return None
@@ -101,7 +101,7 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
     """
     path = os.path.join(folder, _FILE)
     try:
-        stored = _parsed(bounded_read(path, _MOST), now)
+        stored = _parsed(bounded_read(path, _MOST, os.O_NOFOLLOW), now)
         measured = tuple(map(decode, stored.measured))
     except FileNotFoundError:
         return memory

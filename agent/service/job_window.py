@@ -23,8 +23,7 @@ from ..inputs.resolve import BadInput
 from ..pipeline.hang_guard import collect_all
 from ..pipeline.registry import named
 from ..state import status_file
-from ..state.atomic_write import replace_file
-from ..state.state_file import read_state_file
+from ..state.state_file import opened_folder, read_state_file, write_state_file
 from ..state.status_file import Unknown
 
 _FOLDER = "windows"
@@ -58,30 +57,29 @@ class _Reading:
 
 def open_window(host: Host, folder: str, job: str) -> None:
     """Store the present counters. Raises BadInput for an invalid job name or a folder that cannot be written to."""
-    path = _path(folder, job)
+    name = _name(job)
     reading = _take_reading(host)
     counts = tuple((*key, value) for key, value in reading.counts.items())
     opened = _OpenWindow(at=reading.at, booted=_booted(), counts=counts)
     try:
-        _make_folder(os.path.dirname(path))
-        _delete_old(os.path.dirname(path))
-        replace_file(path, msgspec.json.encode(opened))
+        write_state_file(folder, name, msgspec.json.encode(opened), below=_FOLDER)
+        _delete_old(folder)
     except OSError as refused:
         raise BadInput(f"--state-dir {folder}: {refused.strerror}") from None
 
 
 def close_window(host: Host, folder: str, job: str) -> Window:
     """Return the changes since `open_window` and close the window. Raises BadInput if the job has no open window."""
-    path = _path(folder, job)
+    name = _name(job)
     try:
-        opened = read_state_file(path, _OpenWindow)
+        opened = read_state_file(os.path.join(folder, _FOLDER, name), _OpenWindow)
     except FileNotFoundError:
         raise BadInput(f"job {job} has no open window: 'linkgauge window open {job}' opens one") from None
     except (OSError, ValueError) as wrong:
         raise BadInput(f"the window of job {job} cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
     reading = _take_reading(host)
-    with suppress(OSError):
-        os.unlink(path)
+    with suppress(OSError), opened_folder(folder, _FOLDER) as descriptor:
+        os.unlink(name, dir_fd=descriptor)
     before = {(about, quantity, unit): value for about, quantity, unit, value in opened.counts}
     restarted = abs(_booted() - opened.booted) > 60  # setting the clock moves the boot time a little
     found, gone = changes({} if restarted else before, reading.counts, reset=restarted)
@@ -123,33 +121,23 @@ def _take_reading(host: Host) -> _Reading:
     return _Reading(host.now(), tuple(collect_all(_READERS, host)))
 
 
-def _path(folder: str, job: str) -> str:
+def _name(job: str) -> str:
     if not _JOB.fullmatch(job):
         raise BadInput(f"{job!r} is not a valid job name: use at most 64 letters, digits and _ . + -")
-    return os.path.join(folder, _FOLDER, f"{job}.json")
+    return f"{job}.json"
 
 
 def _booted() -> float:
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def _make_folder(folder: str) -> None:
-    """Create a folder that the service can list, independent of the umask of a prolog."""
-    if not os.path.isdir(folder):
-        os.makedirs(folder)
-        os.chmod(folder, 0o755)
-
-
 def _delete_old(folder: str) -> None:
-    """Delete windows of jobs whose epilog never ran. Root does this in another user's folder: follow no links."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
+    """Delete windows of jobs whose epilog never ran."""
+    with opened_folder(folder, _FOLDER) as descriptor:
         for name in os.listdir(descriptor):
             seen = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
             if stat.S_ISREG(seen.st_mode) and seen.st_mtime < time.time() - _OLD:
                 os.unlink(name, dir_fd=descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _peaks(folder: str, job: str) -> tuple[Mapping[str, float], set[str]]:

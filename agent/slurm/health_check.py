@@ -21,8 +21,7 @@ import msgspec
 from ...models.facts.units import as_utc
 from ...models.site.gate import Cause, has_room
 from ..state import acceptance
-from ..state.atomic_write import replace_file
-from ..state.state_file import read_state_file
+from ..state.state_file import read_state_file, write_state_file
 from .gate import View
 from .scontrol import PREFIX, Refused, Slurm
 
@@ -145,5 +144,4 @@ def record_of(folder: str) -> CheckRecord:
 
 def keep(folder: str, record: CheckRecord) -> None:
     """Write the record. Raises OSError."""
-    os.makedirs(folder, exist_ok=True)
-    replace_file(os.path.join(folder, _FILE), msgspec.json.encode(record))
+    write_state_file(folder, _FILE, msgspec.json.encode(record))

@@ -6,16 +6,17 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace as struct_replace
 
-from ...models.facts.records import Observation
+from ...models.facts.records import Evidence, Observation
 from ...models.facts.units import as_utc
-from ...models.inventory.inventory import Inventory
+from ...models.inventory.inventory import Inventory, Item
 from ...probes.calls.bounded_read import bounded_read
-from .atomic_write import write_atomically
-from .state_file import CLOCK_STEP
+from .state_file import ACCEPTED, CLOCK_STEP, write_state_file
 
 FOLDER = "var/lib/linkgauge"  # below the root of the machine
 _FILE = "accepted.json"
@@ -66,7 +67,10 @@ def read(folder: str) -> Acceptance | None:
     """Read the acceptance file. None if there is none, or if it cannot be used (with a warning on standard error)."""
     path = os.path.join(folder, _FILE)
     try:
-        return _parsed(bounded_read(path, _MOST))
+        try:
+            return _parsed(bounded_read(path, _MOST, os.O_NOFOLLOW))
+        except PermissionError:  # a user of a job
+            return _parsed(bounded_read(os.path.join(folder, ACCEPTED), _MOST, os.O_NOFOLLOW))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as refused:  # ValueError: also a name with a zero byte
@@ -86,10 +90,27 @@ def _parsed(content: bytes) -> Acceptance:
 
 
 def write(folder: str, acceptance: Acceptance) -> None:
-    """Replace the acceptance file atomically. Raises OSError."""
-    os.makedirs(folder, exist_ok=True)
-    # World-readable, so that `diagnose` does not need root.
-    write_atomically(os.path.join(folder, _FILE), msgspec.json.encode(acceptance))
+    """Replace the acceptance file, and the part of it that all users can read. Raises OSError."""
+    write_state_file(folder, ACCEPTED, msgspec.json.encode(_public(acceptance)))
+    write_state_file(folder, _FILE, msgspec.json.encode(acceptance))
+
+
+def _public(acceptance: Acceptance) -> Acceptance:
+    """The acceptance without texts that were read, identities and places of devices."""
+    baseline = tuple(replace(one, evidence=Evidence("acceptance", "")) for one in acceptance.baseline)
+    inventory = acceptance.inventory
+    if inventory is not None:
+        inventory = struct_replace(
+            inventory,
+            boot_id=None,
+            devices=tuple(map(_anonymous, inventory.devices)),
+            absent=tuple(map(_anonymous, inventory.absent)),
+        )
+    return Acceptance(at=acceptance.at, baseline=baseline, inventory=inventory)
+
+
+def _anonymous(item: Item) -> Item:
+    return struct_replace(item, identity=None, serial=None, slot=None, label=None)
 
 
 def _why(content: bytes, wrong: Exception) -> str:

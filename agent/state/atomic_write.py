@@ -16,14 +16,11 @@ def write_atomically(path: str, content: bytes) -> None:
         with open(path, "wb") as pipe:
             pipe.write(content)
         return
-    replace_file(path, content)
+    _replace_file(path, content)
 
 
-def replace_file(path: str, content: bytes, lasting: bool = True) -> None:
-    """Replace the directory entry itself, also if it is a link: safe for root in another user's folder. Raises OSError.
-
-    Without `lasting` there is no fsync: the file may be lost after a loss of power, and an idle disk stays idle.
-    """
+def _replace_file(path: str, content: bytes) -> None:
+    """Replace the directory entry."""
     import tempfile  # slow to import, and only writers need it
 
     folder, name = os.path.split(path)
@@ -34,15 +31,13 @@ def replace_file(path: str, content: bytes, lasting: bool = True) -> None:
             file.write(content)
             file.flush()
             os.fchmod(file.fileno(), 0o644)
-            if lasting:
-                os.fsync(file.fileno())
+            os.fsync(file.fileno())
         os.replace(beside, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(beside)
         raise
-    if lasting:
-        _sync(folder)
+    _sync(folder)
 
 
 def _sync(folder: str) -> None:

@@ -11,8 +11,7 @@ import msgspec
 
 from ...models.inventory.inventory import Inventory, advanced
 from .acceptance import Acceptance, folder_of
-from .atomic_write import write_atomically
-from .state_file import read_state_file
+from .state_file import read_state_file, write_state_file
 
 FILE = "inventory.json"
 
@@ -27,8 +26,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 
 def write(folder: str, reference: Inventory, last: Inventory) -> None:
     """Replace the inventory file atomically. Raises OSError."""
-    os.makedirs(folder, exist_ok=True)
-    write_atomically(os.path.join(folder, FILE), msgspec.json.encode(Stored(reference=reference, last=last)))
+    write_state_file(folder, FILE, msgspec.json.encode(Stored(reference=reference, last=last)))
 
 
 def of(root: str, source: Sequence[str], state_dir: str | None, accepted: Acceptance) -> Inventory | None:
@@ -69,5 +67,7 @@ def _read(folder: str) -> Stored | None:
         return None
     except (OSError, ValueError) as refused:
         why = getattr(refused, "strerror", None) or str(refused)
+        if isinstance(refused, PermissionError):
+            why += " (only for root and the group linkgauge)"
         print(f"Warning: {path}: {why}; the inventory of this node is not used", file=sys.stderr)
         return None

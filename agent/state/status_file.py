@@ -11,10 +11,9 @@ import msgspec
 
 from ...models.facts.units import as_utc
 from ...models.report import Finding, Report, Verdict
-from .atomic_write import replace_file
-from .state_file import read_state_file
+from .state_file import STATUS, read_state_file, write_state_file
 
-FILE = "last.json"
+FILE = STATUS
 _MISSED = 4  # cycles without an update after which the status is unknown
 _LONGEST = 300.0  # seconds that a cycle with measurements may take
 
@@ -40,9 +39,25 @@ class Unknown(Exception):
 
 def write(folder: str, report: Report, at: float, every: float, peaks: Mapping[str, Mapping[str, float]]) -> None:
     """Replace the status file. Raises OSError."""
-    status = Status(at=at, every=every, verdict=report.verdict, findings=report.findings, peaks=peaks)
-    os.makedirs(folder, exist_ok=True)
-    replace_file(os.path.join(folder, FILE), msgspec.json.encode(status), lasting=False)
+    findings = tuple(map(_public, report.findings))
+    status = Status(at=at, every=every, verdict=report.verdict, findings=findings, peaks=peaks)
+    write_state_file(folder, FILE, msgspec.json.encode(status), lasting=False)
+
+
+def _public(finding: Finding) -> Finding:
+    """What the pages `/` and `/metrics` show to every client. `/report` protects the rest: evidence, serial numbers."""
+    return Finding(
+        code=finding.code,
+        kind=finding.kind,
+        severity=finding.severity,
+        confidence=finding.confidence,
+        subject=finding.subject,
+        message=finding.message if finding.silenced is None else "",
+        explains=finding.explains,
+        since=finding.since,
+        silenced=None if finding.silenced is None else "silenced",
+        stale=finding.stale,
+    )
 
 
 def read(folder: str, now: float | None = None, booted: float | None = None) -> Status:

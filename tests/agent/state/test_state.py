@@ -29,8 +29,8 @@ def test_what_was_written_reads_back(tmp_path: Path) -> None:
     write(folder, Acceptance(at=1.0))
     write(folder, KEPT)
     assert read(folder) == KEPT
-    assert os.listdir(folder) == ["accepted.json"]
-    assert stat.S_IMODE(os.stat(f"{folder}/accepted.json").st_mode) == 0o644
+    assert sorted(os.listdir(folder)) == ["accepted-public.json", "accepted.json"]
+    assert stat.S_IMODE(os.stat(f"{folder}/accepted.json").st_mode) == 0o640
 
 
 def test_whose_it_is(tmp_path: Path) -> None:
@@ -95,4 +95,4 @@ def test_what_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: 
         write(str(tmp_path), Acceptance(at=1.0))
     monkeypatch.undo()
     assert read(str(tmp_path)) == KEPT
-    assert os.listdir(tmp_path) == ["accepted.json"]
+    assert sorted(os.listdir(tmp_path)) == ["accepted-public.json", "accepted.json"]
