@@ -7,6 +7,7 @@ are the keys of cipher suites and curves, which OpenSSL's defaults decide here.
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ _ASKS = {
     "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
     "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
 }
+# The cost is the binary logarithm of the number of rounds; 17 takes about 10 s.
+_HASH = re.compile(r"\$2[aby]\$(?:0[4-9]|1[0-7])\$[./A-Za-z0-9]{53}")
 
 
 class _Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,8 +68,10 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for name, hashed in self.basic_auth_users.items():
-            if not hashed.startswith(("$2a$", "$2b$", "$2y$")) or len(hashed) != 60:
-                raise ValueError(f"basic_auth_users: {name}: not a bcrypt hash: run htpasswd -nBC 10 {name}")
+            if not _HASH.fullmatch(hashed):
+                raise ValueError(
+                    f"basic_auth_users: {name}: not a bcrypt hash of cost 4 to 17: run htpasswd -nBC 10 {name}"
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import errno
 import logging
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.client import responses
 from ipaddress import ip_address
@@ -22,7 +22,7 @@ from tornado.httputil import HTTPHeaders, HTTPServerRequest, ResponseStartLine
 from tornado.iostream import StreamClosedError
 
 from ..inputs.resolve import BadInput
-from .auth import Passwords
+from .auth import Admission, Passwords
 from .config import WebConfig, read_config
 from .pages import Pages
 from .responses import Request, Response, reply, sentence
@@ -31,8 +31,15 @@ _CONNECTIONS = 256
 _SECONDS = 10.0  # for the handshake and headers of a request; again for reading the response
 _HEADERS = 8 << 10  # bytes
 _BODY = 1 << 10  # bytes; no request needs a body
+_DELAY = 1.0  # seconds until the answer to a client with too many passwords
+_DELAYED = 64  # requests that wait for such an answer; the others get it at once
 
 _log = logging.getLogger("linkgauge")
+_REFUSALS: Mapping[Admission, Response] = {
+    "wrong": sentence(401, "user name and password required", {"WWW-Authenticate": 'Basic realm="linkgauge"'}),
+    "busy": sentence(503, "too many requests of this address wait for a password check"),
+    "refused": sentence(429, "too many wrong passwords from this address", {"Retry-After": "60"}),
+}
 
 
 class _Http(HTTPServer):
@@ -74,6 +81,7 @@ class Server:
         self.address: tuple[str, int] = listening.getsockname()[:2]
         self._listening, self._pages, self._config = listening, pages, config
         self._passwords = Passwords(config.users)
+        self._delayed = 0  # refused requests that wait for their answer
         self._answers: set[asyncio.Task[None]] = set()  # the event loop holds only weak references to tasks
         self._http = _Http(
             self._on_request,
@@ -101,8 +109,8 @@ class Server:
         self._thread.join(_SECONDS)
 
     def _take(self, config: WebConfig) -> None:
-        self._passwords.close()
-        self._config, self._passwords = config, Passwords(config.users)
+        self._config = config
+        self._passwords.use(config.users)
         self._http.ssl_options = config.tls
 
     def _run(self) -> None:
@@ -138,14 +146,13 @@ class Server:
             self._write(request, response)
 
     async def _reply(self, request: HTTPServerRequest) -> Response:
-        config, passwords = self._config, self._passwords
+        config = self._config
         if config.sans and not config.sans & _names(request):
             return sentence(403, "no name of the client certificate is in client_allowed_sans")
-        admitted = await passwords.admit(request.headers.get("Authorization", ""))
-        if admitted is None:
-            return sentence(503, "too many requests wait for a password check")
-        if not admitted:
-            return sentence(401, "user name and password required", {"WWW-Authenticate": 'Basic realm="linkgauge"'})
+        admission = await self._passwords.admit(request.headers.get("Authorization", ""), request.remote_ip or "")
+        if admission != "right":
+            await self._delay(admission)
+            return _REFUSALS[admission]
         known = bool(config.users) or config.certificates
         parsed = Request(
             method=request.method or "",
@@ -155,6 +162,15 @@ class Server:
             trusted=known or _is_here(request.remote_ip),
         )
         return reply(self._pages, parsed)
+
+    async def _delay(self, admission: Admission) -> None:
+        """Let a client wait that sends password after password: its next request comes later."""
+        if admission != "wrong" and self._delayed < _DELAYED:
+            self._delayed += 1
+            try:
+                await asyncio.sleep(_DELAY)
+            finally:
+                self._delayed -= 1
 
     def _write(self, request: HTTPServerRequest, response: Response) -> None:
         headers = HTTPHeaders({**response.headers, **self._config.headers, "Content-Length": str(len(response.body))})
