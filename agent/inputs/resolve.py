@@ -25,7 +25,7 @@ from ...probes.host.texts import BIGGEST
 from ..measuring.session import NOTHING, MeasurementOptions, Session
 from ..pipeline.registry import SOURCES, TOOLS
 from ..pipeline.source import Source
-from . import dump_files
+from . import dump_files, environment
 
 SITE = "/etc/linkgauge/site.toml"
 _ROOT_SIGNS = ("sys", "proc")
@@ -182,7 +182,10 @@ def _is_log(name: str) -> bool:
 
 
 def site(path: str | None, ignore: Sequence[str] = (), job: str | None = None) -> Site:
-    """Read the named site file, else the system's file if it exists, and add --ignore and --job. Raises BadInput."""
+    """Read the named site file, else the system's file if it exists, and add --ignore and --job. Raises BadInput.
+
+    The variables of the file become those of this process, and so of all programs that it starts.
+    """
     if path is None and os.path.exists(SITE):
         path = SITE
     known = Site()
@@ -194,6 +197,7 @@ def site(path: str | None, ignore: Sequence[str] = (), job: str | None = None) -
         _check_codes(known.ignore, f"--site {path}: [ignore]")
         _check_codes(known.gate.codes or (), f"--site {path}: [gate]")
         _check_job(known.job, f"--site {path}: job")
+        environment.add(os.environ, known.environment)
     named = dict(_ignored(text) for text in ignore)
     _check_codes(named, "--ignore")
     _check_job(job, "--job")

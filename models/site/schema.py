@@ -18,6 +18,7 @@ Numbers: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]
 Address: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
 # Operations with a single flow, not with ranks.
 Op: TypeAlias = Literal["copy", "copy-sm", "read", "write", "send", "triad", "stream-copy", "loopback", "tcp"]
+Variable: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Via: TypeAlias = Literal["", "nvlink", "xgmi", "c2c", "pcie", "host", "net"]
 Grade: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^pcie[1-7]x(1|2|4|8|12|16|32)$")]
 
@@ -114,6 +115,8 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     labels: dict[str, str] = {}  # of linkgauge_node_info: rack, rail, cluster
     job: str | None = None  # job on these nodes: "llama3-70b,tp=8,dp=64,tokens=4M,ckpt=2.3TB"
     gate: Gate = Gate()  # when to keep jobs away from a node
+    # Variables of programs that linkgauge starts: {"LD_LIBRARY_PATH" = "/opt/nccl/lib"}. Folders in PATH come first.
+    environment: dict[Variable, str] = {}
 
     def __post_init__(self) -> None:
         for name in self.labels:

@@ -1,5 +1,5 @@
 """`python -m linkgauge`, where the command is not on the path."""
 
-from .agent.cli.main import main
+from .agent.cli.entry import run
 
-main(prog_name="linkgauge")
+run()
