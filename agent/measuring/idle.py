@@ -13,7 +13,8 @@ from ...probes.gpu.amd_kfd import processes
 from ...probes.gpu.nvml_use import gpu_use
 from ...probes.host.host import Host, Unreadable
 from ...probes.pcie.busy_speed import BUSY, byte_counts
-from ...probes.system.scheduler_allocations import Unknown, allocations
+from ...probes.system.job_cgroups import Unknown
+from ...probes.system.scheduler_allocations import allocations
 from ..pipeline.source import Source
 
 _BUSY_PERCENT = 40.0  # of all CPUs over the interval

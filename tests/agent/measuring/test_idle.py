@@ -84,7 +84,7 @@ def test_gpus_of_which_nobody_says_whether_they_are_used() -> None:
 
 
 def test_a_node_that_belongs_to_a_job_is_busy_though_nothing_runs() -> None:
-    host = tree({"sys/fs/cgroup/system.slice/slurmstepd.scope/job_4711/cgroup.procs": ""})
+    host = tree({"sys/fs/cgroup/system.slice/slurmstepd.scope/job_4711/cgroup.procs": "17"})
     assert claimed_by(host) == "Slurm job 4711 has this machine"
     assert busy_reason(REPORT, host) == "Slurm job 4711 has this machine"
     assert claimed_by(host, "slurm:4711") is None
