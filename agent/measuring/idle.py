@@ -50,7 +50,7 @@ def claimed_by(host: Host, owner: str | None = None) -> str | None:
 def _gpus_in_use(report: Report, host: Host) -> str | None:
     """The GPUs in use according to their drivers. Memory and utilization also show processes of other containers."""
     try:
-        use, numbers = gpu_use(host), processes(host)
+        use, numbers = gpu_use(host, again=True), processes(host)
     except Unreadable:
         use, numbers = None, []
     if use is None:

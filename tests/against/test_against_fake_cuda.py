@@ -6,9 +6,11 @@ between two calls sees a slower copy, so the tests ask for rates that are near, 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -293,3 +295,45 @@ def test_a_copy_that_hangs_takes_no_other_with_it(conf: Path) -> None:
         (both[1], both[:1]),
         (both[0], ()),
     ]
+
+
+@pytest.mark.parametrize(
+    ("probe", "runs", "idle", "working", "bytes_factor"),
+    [
+        ("device_memory", ((("gpu2",),),), "gpu.2.d2d=20", "gpu.2.d2d=1500", 2),
+        ("peer_copy", ((("gpu2", "gpu3"),),), "gpu.2.p2p=20", "gpu.2.p2p=370", 1),
+    ],
+)
+def test_a_gpu_in_p8_is_woken(
+    conf: Path, probe: str, runs: tuple[Run, ...], idle: str, working: str, bytes_factor: int
+) -> None:
+    """An idle GPU has a slow memory clock. It needs some tenths of a second of load to leave P8."""
+    fault(conf, "gpu.2.pstate=8", idle)
+    waking = Thread(target=lambda: (until_cuda_is_loaded(), time.sleep(0.6), fault(conf, "gpu.2.pstate=0", working)))
+    waking.start()
+    said = call(probe, *runs)
+    waking.join()
+    (rate,) = rates(said).values()
+    assert rate == near(bytes_factor * float(working.partition("=")[2]))
+
+
+def test_a_gpu_that_stays_in_p8_is_measured_as_it_is(conf: Path) -> None:
+    """For example after a power brake. It is awaited once, not before each run."""
+    fault(conf, "gpu.*.pstate=8", "gpu.*.d2d=20")
+    start = time.monotonic()
+    said = call("device_memory", *((("gpu2",),) for _ in range(4)))
+    assert rates(said) == {Flow("copy", ("gpu2",), 512 << 20): near(40)}
+    assert time.monotonic() - start < 8
+
+
+def until_cuda_is_loaded() -> None:
+    """Wait for a child that has the library open. It copies some milliseconds later."""
+    while not any("libcuda.so" in mapped for mapped in map(maps, children())):
+        time.sleep(0.01)
+
+
+def maps(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/maps").read_text()
+    except OSError:
+        return ""

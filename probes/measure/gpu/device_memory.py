@@ -15,6 +15,7 @@ from .copy_request import CopyRequest, Run, flows
 from .copy_runs import measured
 from .cuda_driver import Cuda, Device, Refused, Stream
 from .cuda_gpus import fitting
+from .performance_state import Waking
 
 SIZE = 512 * MIB  # bytes of a copy: ten times the largest cache of Hopper, four times that of Blackwell
 _LEAST, _CACHES = 64 * MIB, 4  # bytes; multiple of the last-level cache, because a smaller buffer stays in the cache
@@ -40,6 +41,7 @@ class MemorySetup:
 
     def __init__(self, cuda: Cuda, request: CopyRequest, devices: Mapping[str, Device]) -> None:
         self._memory: dict[str, tuple[Stream, int, int]] = {}
+        self._waking = Waking(devices)
 
     def prepare(self, device: Device) -> None:
         size = fitting(device.free(), SIZE, 2, max(_LEAST, _CACHES * device.cache))
@@ -58,7 +60,7 @@ class MemorySetup:
         return flows(run, size)
 
     def wake_links(self, run: Run, lanes: Sequence[Lane]) -> None:
-        """Do nothing: the first copy, which does not count, wakes the memory."""
+        self._waking.wake([name for (name,) in run], lanes)
 
     def sample_links(self, run: Run, lanes: Sequence[Lane]) -> list[Record]:
         return []

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from ....models.facts.records import Evidence, Observation, Record
-from ...gpu.nvml_library import Library, Refused
 from ...host.host import Host, Unreadable
-from ...parsing.nvml_enums import pci_address
 from ...parsing.parsers import PCI_ADDRESS, pcie_speed, pcie_width
 from ...pcie.links import DEVICES
 from ...pcie.speed_samples import FEWEST, LinkSamples
+from .performance_state import PerformanceState
 
 
 class LinkSampling:
@@ -28,13 +27,7 @@ class LinkSampling:
             parts = (host.resolve(f"{DEVICES}/{address}") or "").split("/")
         places = [depth for depth, part in enumerate(parts, 1) if PCI_ADDRESS.fullmatch(part)]
         self._folders = {parts[depth - 1]: "/".join(parts[:depth]) for depth in places}
-        self._nvml: Library | None = None
-        with suppress(ImportError, Refused):
-            library = Library()
-            library.call("Init")
-            self._handle = library.call("DeviceGetHandleByPciBusId", address)
-            if pci_address(library.call("DeviceGetPciInfo", self._handle).busId) == address:
-                self._nvml = library
+        self._state = PerformanceState(address)
 
     def awake(self) -> bool:
         """Whether each link runs at the maximum speed of its ends; also True if unknown.
@@ -60,18 +53,9 @@ class LinkSampling:
                 yield self._observation(
                     address, "link_width", "lanes", width, f"{folder}/current_link_width", f"x{width}, {load}"
                 )
-        if self._nvml:
-            with suppress(Refused):
-                state = self._nvml.call("DeviceGetPerformanceState", self._handle)
-                if state < 16:  # 32 means unknown
-                    yield self._observation(
-                        self._name,
-                        "performance_state",
-                        "state",
-                        state,
-                        "nvmlDeviceGetPerformanceState",
-                        f"P{state}, {load}",
-                    )
+        if (state := self._state.now()) is not None:
+            text = f"P{state}, {load}"
+            yield self._observation(self._name, "performance_state", "state", state, PerformanceState.SOURCE, text)
 
     def _observation(self, about: str, quantity: str, unit: str, value: float, source: str, text: str) -> Observation:
         return Observation(

@@ -23,6 +23,7 @@ from .copy_request import CopyRequest, Run, flows
 from .copy_runs import measured
 from .cuda_driver import Cuda, Device, Refused, Stream
 from .cuda_gpus import fitting
+from .performance_state import Waking
 
 SIZE = 256 * MIB  # bytes of a single copy: NVLink 5 reaches 95 % of its rate with it
 _ROOM = 2 * SIZE  # bytes shared by the targets of all copies to one GPU
@@ -93,6 +94,7 @@ class PeerSetup:
         self._memory: dict[str, tuple[int, int, int]] = {}  # source, target, bytes of the source
         self._streams = defaultdict[str, list[Stream]](list)
         self._via: dict[tuple[str, ...], str] = {}
+        self._waking = Waking(devices)
 
     def prepare(self, device: Device) -> None:
         size = fitting(device.free(), SIZE, 1 + _ROOM // SIZE, _LEAST)
@@ -124,7 +126,8 @@ class PeerSetup:
         return flows(run, size, self._via)
 
     def wake_links(self, run: Run, lanes: Sequence[Lane]) -> None:
-        """Do nothing: the first copy, which does not count, wakes NVLinks; copies to the host have woken PCIe links."""
+        """Wake the GPUs. The first copy, which does not count, wakes NVLinks. Copies to the host wake PCIe links."""
+        self._waking.wake([*dict.fromkeys(end for ends in run for end in ends)], lanes)
 
     def sample_links(self, run: Run, lanes: Sequence[Lane]) -> list[Record]:
         return []

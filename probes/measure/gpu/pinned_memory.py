@@ -15,7 +15,7 @@ from ....models.facts.reason import Reason
 from ...host.host import Unreadable
 from ...host.live import Live
 from ...parsing.parsers import cpu_list
-from ..memory.page_placement import misplaced, pages
+from ..memory.page_placement import PRIVATE, misplaced, pages
 from .cuda_driver import Cuda, Refused
 
 ANYWHERE = "host"  # for a kernel without NUMA nodes
@@ -28,7 +28,7 @@ class PinnedMemory:
         self._cuda = cuda
         before, allowed = pages(), os.sched_getaffinity(0)
         try:
-            self._map = mmap.mmap(-1, size)
+            self._map = mmap.mmap(-1, size, PRIVATE)
         except (OSError, ValueError) as error:
             raise Refused(f"{size >> 20} MiB of memory: {error}", reason=Reason.OTHER) from None
         with suppress(AttributeError, OSError):

@@ -14,6 +14,7 @@ import time
 from contextlib import suppress
 
 from ....models.facts.units import MIB
+from .page_placement import PRIVATE
 
 _LINE = 64  # bytes; one node per cache line
 _NODES = 1 << 18
@@ -26,7 +27,7 @@ def latency(memory: set[int], reader: set[int]) -> tuple[float, str]:
     import numpy
 
     os.sched_setaffinity(0, memory)
-    with mmap.mmap(-1, _NODES * _LINE) as region:
+    with mmap.mmap(-1, _NODES * _LINE, PRIVATE) as region:
         with suppress(AttributeError, OSError):
             region.madvise(mmap.MADV_HUGEPAGE)  # else TLB misses add to the latency
         nodes = numpy.frombuffer(region, numpy.uint64).reshape(_NODES, _LINE // 8)

@@ -1,13 +1,17 @@
-"""The NUMA nodes of this process's pages, from proc/self/numa_maps (proc(5))."""
+"""Size and NUMA nodes of this process's pages, the latter from proc/self/numa_maps (proc(5))."""
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections import Counter
 from collections.abc import Mapping
 
 _PART = re.compile(r" N(\d+)=(\d+)")
 _PAGE = re.compile(r" kernelpagesize_kB=(\d+)")
+# Flags of a mapping that can have huge pages. By default, mmap makes a shared mapping. MADV_HUGEPAGE has an effect on
+# it only with shmem_enabled=advise (kernel documentation, admin-guide/mm/transhuge).
+PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _SHARE = 0.95  # required share of new pages on the wanted nodes
 
 
