@@ -20,6 +20,7 @@ class Driver(Fact):
     nvml: str | None = None  # nvmlSystemGetNVMLVersion
     cuda: str | None = None  # nvmlSystemGetCudaDriverVersion: "13.0"
     gpus: int | None = None  # nvmlDeviceGetCount: how many this process may see
+    bound: tuple[str, ...] | None = None  # PCI functions that it has now: sys/bus/pci/drivers/nvidia
     failure: str | None = None  # why the driver is unusable: "Driver/library version mismatch", "no answer within 5 s"
     failure_reason: Reason | None = None  # the same as one word, if NVML was read
 

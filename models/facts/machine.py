@@ -82,6 +82,7 @@ class Pci(Fact):
     slot: str | None = None  # sys/bus/pci/slots
     label: str | None = None  # the firmware's label of the device
     lost: bool | None = None  # does not answer: speed "Unknown" at width 63 or 255
+    drained: bool | None = None  # an operator drains this GPU, so its driver hides it (nvidia-smi drain)
     bar1: int | None = None  # size of BAR 1 (resource) in bytes: on a GPU, the memory window for peers
     bar1_max: int | None = None  # the largest possible size of BAR 1 (resource1_resize)
     # From the configuration space (probes/pcie/config_space.py), which only root may read.

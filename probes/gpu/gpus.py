@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from ...models.facts.gpu import Driver, Gpu
+from ...models.facts.machine import Pci
 from ...models.facts.records import NotChecked, Record
 from .. import live_tools
 from ..calls.timeouts import hung
@@ -26,12 +27,15 @@ def read_gpus(host: Host) -> Iterator[Record]:
     if not bound:
         return
     reading = FactReader(host, Driver, "nvidia", _MODULE)
+    reading.set(bound=tuple(bound))
     reading.take("version", "version", word, required=True)
     yield from reading.records()
     known: set[str] = set()
     without_address: list[str] = []
+    answered = False
     for record in _state(host):
         yield record
+        answered = answered or (isinstance(record, Driver) and record.gpus is not None)
         if isinstance(record, Gpu) and record.address:
             known.add(record.address)
         elif isinstance(record, Gpu) and record.failure:
@@ -39,9 +43,12 @@ def read_gpus(host: Host) -> Iterator[Record]:
         elif _concerns_all_gpus(record) and hung(record):
             yield Driver(key="nvidia", failure=record.why, failure_reason=record.reason)
     unmatched = sorted(set(bound) - known)
-    if len(unmatched) == len(without_address):  # the driver numbers GPUs in the order of their addresses
+    if unmatched and len(unmatched) == len(without_address):  # the driver numbers GPUs in the order of their addresses
         for key, address in zip(without_address, unmatched, strict=True):
             yield Gpu(key=key, address=address)
+    elif answered and not without_address:
+        drained = host.call("nvml_drain", *unmatched, deadline=_CHILD * seconds())
+        yield from (record for record in drained if isinstance(record, Pci))
 
 
 def _concerns_all_gpus(record: Record) -> TypeGuard[NotChecked]:

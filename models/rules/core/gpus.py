@@ -139,8 +139,14 @@ def is_lost(gpu: Gpu) -> bool:
 
 
 def bound_gpus(snapshot: Snapshot) -> list[Pci]:
-    """The NVIDIA GPUs that the driver is bound to, without virtual functions, which belong to guests."""
-    return [f for f in snapshot.functions("gpu") if f.vendor == NVIDIA and f.driver == "nvidia" and not f.physfn]
+    """The NVIDIA GPUs that the driver is bound to, without virtual functions, which belong to guests.
+
+    The service reads the driver of PCI functions once an hour, and the functions of this driver in each cycle.
+    """
+    driver = snapshot.of(Driver).get("nvidia")
+    now = driver.bound if driver else None
+    functions = [f for f in snapshot.functions("gpu") if f.vendor == NVIDIA and not f.physfn]
+    return [f for f in functions if (f.driver == "nvidia" if now is None else f.key in now)]
 
 
 def absent_switches(snapshot: Snapshot) -> dict[str, list[GpuLink]]:

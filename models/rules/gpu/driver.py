@@ -56,7 +56,7 @@ def is_nvidia(snapshot: Snapshot, function: Pci) -> bool:
 def without_driver(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     """No NVIDIA driver is bound to the GPU, so no job can use it."""
     unknown = function.driver is None and (snapshot.origin == "dumps" or missed(snapshot, "Pci.driver", function.key))
-    if function.driver == "nvidia" or unknown:
+    if function.driver == "nvidia" or unknown or function in bound_gpus(snapshot):
         return
     lent = "vfio" in (function.driver or "")  # on Grace: nvgrace-gpu-vfio-pci (dra-driver-nvidia-gpu#1268)
     bound = f"is bound to {function.driver}" if function.driver else "has no driver"
@@ -150,6 +150,9 @@ def unlisted(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked
     alone = not _confined(snapshot)
     if function not in _absent(snapshot) or (not alone and snapshot.of(Gpu)):
         return
+    if function.drained:
+        yield _drained(snapshot, function)
+        return
     node = snapshot.of(Node).get("node")
     if not alone or node is None or node.container is None or _bound(snapshot):
         unsure = "the driver holds it and does not list it; this process may not have access to it"
@@ -172,6 +175,23 @@ def unlisted(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked
         remedy=ONE_GPU,
         location=location(function),
         evidence=(function.cites.get("driver", Evidence("driver", "nvidia")), *logged(snapshot, function.key)),
+    )
+
+
+def _drained(snapshot: Snapshot, function: Pci) -> Finding:
+    """An operator drains the GPU: it is no fault that the driver does not list it."""
+    return Finding(
+        code="gpu-driver-failed",
+        severity="info",
+        subject=function.key,
+        subject_name=function_name(snapshot, function),
+        message=f"{function_name(snapshot, function)} is drained: its driver shows it to no new process",
+        expected="listed",
+        observed="drained",
+        cause="an operator drained it",
+        remedy=f"To end it: sudo nvidia-smi drain -p {function.key} -m 0.",
+        location=location(function),
+        evidence=(function.cites.get("drained", Evidence("driver", "drained")),),
     )
 
 

@@ -28,9 +28,12 @@ from tests.support.nodes.trees import tree
 
 STUB = (sys.executable, str(Path(nvml_stub.__file__)))
 A, B, C = "0000:1b:00.0", "0000:43:00.0", "0000:52:00.0"
-VERSION = Driver(
-    key="nvidia", version="580.95.05", cites={"version": Evidence("sys/module/nvidia/version", "580.95.05")}
-)
+
+
+def bound_to(*addresses: str) -> Driver:
+    """The driver as sysfs shows it."""
+    cites = {"version": Evidence("sys/module/nvidia/version", "580.95.05")}
+    return Driver(key="nvidia", version="580.95.05", bound=addresses, cites=cites)
 
 
 def replayed(lines: Sequence[Record], *addresses: str) -> list[Record]:
@@ -48,12 +51,12 @@ def test_without_a_gpu_not_a_word(reader: object) -> None:
 
 def test_what_was_said_is_passed_on() -> None:
     said = [Gpu(key="gpu0", name="H100", address=A), Gpu(key="gpu1", name="H100", address=B)]
-    assert replayed(said, A, B) == [VERSION, *said]
+    assert replayed(said, A, B) == [bound_to(A, B), *said]
 
 
 def test_a_capture_from_before_the_driver_was_asked() -> None:
     why = NotChecked(what="Gpu", subject="node", reason=Reason.OTHER, detail="was not recorded")
-    assert list(read_gpus(tree(bound(A)))) == [VERSION, why]
+    assert list(read_gpus(tree(bound(A)))) == [bound_to(A), why]
     assert list(read_gpu_wiring(tree(bound(A)))) == [
         NotChecked(what="GpuPair", subject="node", reason=Reason.OTHER, detail="was not recorded")
     ]
@@ -70,22 +73,26 @@ def test_sysfs_that_would_not_say() -> None:
 def test_a_gpu_that_does_not_answer_is_where_no_other_is() -> None:
     lost = Gpu(key="gpu1", failure="GPU is lost")
     answered = [Gpu(key="gpu0", address=A), lost, Gpu(key="gpu2", address=C)]
-    assert replayed(answered, A, B, C) == [VERSION, *answered, Gpu(key="gpu1", address=B)]
+    assert replayed(answered, A, B, C) == [bound_to(A, B, C), *answered, Gpu(key="gpu1", address=B)]
     # A container that shows one of three: the other two are not lost.
-    assert replayed([lost], A, B, C) == [VERSION, lost]
+    assert replayed([lost], A, B, C) == [bound_to(A, B, C), lost]
 
 
 @pytest.mark.parametrize("why", [no_answer(10), stuck("process 4711")])
 def test_a_driver_on_which_the_whole_child_hangs(why: str) -> None:
     lost = NotChecked(what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail=why)
     assert hung(lost)
-    assert replayed([lost], A) == [VERSION, lost, Driver(key="nvidia", failure=why, failure_reason=Reason.NO_ANSWER)]
+    assert replayed([lost], A) == [
+        bound_to(A),
+        lost,
+        Driver(key="nvidia", failure=why, failure_reason=Reason.NO_ANSWER),
+    ]
 
 
 def test_our_own_lack_is_no_hang() -> None:
     lost = NotChecked(what="Gpu", subject="node", reason=Reason.OTHER, detail="NVML Shared Library Not Found")
     assert not hung(lost)
-    assert replayed([lost], A) == [VERSION, lost]
+    assert replayed([lost], A) == [bound_to(A), lost]
 
 
 def test_a_child_that_hangs_before_it_can_watch_itself(tmp_path: Path) -> None:
@@ -94,7 +101,7 @@ def test_a_child_that_hangs_before_it_can_watch_itself(tmp_path: Path) -> None:
     said = list(read_gpus(machine(bound(A), (sys.executable, str(script)), seconds=0.2)))
     why = "no answer within 0.2 s"
     lost = NotChecked(what="Gpu", subject="node", reason=Reason.NO_ANSWER, detail=why)
-    assert said == [VERSION, lost, Driver(key="nvidia", failure=why, failure_reason=Reason.NO_ANSWER)]
+    assert said == [bound_to(A), lost, Driver(key="nvidia", failure=why, failure_reason=Reason.NO_ANSWER)]
 
 
 def test_a_whole_report_and_its_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

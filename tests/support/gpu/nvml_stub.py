@@ -7,6 +7,9 @@ called function to the file's name + ".log".
     gpus = 8                                  # 0: none; [0, 2]: these, which the driver numbers as 0 and 1
     missing = ["nvmlDeviceGetModuleId"]       # functions that this driver does not have
     device = "/nowhere"                       # replaces /dev/nvidiactl; default: the file itself, which opens
+    buses = [0x1B, 0x43]                      # PCI buses of the GPUs
+    switch = 5                                # PCI bus of the first of four NVSwitches
+    drained = [0x43]                          # buses of GPUs that are drained; "gpus" does not contain them
     [gpu.3]                                   # one GPU; takes precedence over values of all GPUs
     lost_after = 7                            # number of calls for it before GPU_IS_LOST
     links = 12
@@ -89,6 +92,9 @@ FIELDS: Mapping[str, Any] = {
 }
 REST: Mapping[str, Any] = {
     "gpus": 8,
+    "buses": BUSES,
+    "drained": [],
+    "switch": 5,
     "missing": [],
     "lost_after": 1 << 30,
     "links": 18,
@@ -171,7 +177,7 @@ def number_of(name: str, arguments: tuple[Any, ...]) -> int | None:
     """The GPU of a call. Its handle points to its number + 1."""
     if name == "nvmlDeviceGetHandleByIndex_v2":
         return int(arguments[0].value)
-    if name.startswith("nvmlDevice") and name != "nvmlDeviceGetCount_v2":
+    if name.startswith("nvmlDeviceGet") and name != "nvmlDeviceGetCount_v2":
         return int(cast(arguments[0], c_void_p).value or 0) - 1
     return None
 
@@ -223,7 +229,11 @@ def uuid(driver: Driver, gpu: int, name: str, device: Any, text: Any, size: Any)
 
 
 def pci_info(driver: Driver, gpu: int, name: str, device: Any, info: Any) -> int:
-    return fill(info._obj, busId=f"00000000:{BUSES[gpu]:02X}:00.0".encode())
+    return fill(info._obj, busId=f"00000000:{driver.setting('buses')[gpu]:02X}:00.0".encode())
+
+
+def drain_state(driver: Driver, gpu: None, name: str, place: Any, state: Any) -> int:
+    return fill(state._obj, value=int(place.contents.bus in driver.setting("drained")))
 
 
 def temperature(driver: Driver, gpu: int, name: str, device: Any, result: Any) -> int:
@@ -286,7 +296,7 @@ def link_state(driver: Driver, gpu: int, name: str, device: Any, link: int, acti
 
 
 def far_end(driver: Driver, gpu: int, name: str, device: Any, link: int, info: Any) -> int:
-    return fill(info._obj, busId=f"00000000:{5 + link % 4:02X}:00.0".encode())
+    return fill(info._obj, busId=f"00000000:{driver.setting('switch') + link % 4:02X}:00.0".encode())
 
 
 def module_id(driver: Driver, gpu: int, name: str, device: Any, number: Any) -> int:
@@ -343,6 +353,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "nvmlDeviceGetHandleByIndex_v2": handle,
     "nvmlDeviceGetUUID": uuid,
     "nvmlDeviceGetPciInfo_v3": pci_info,
+    "nvmlDeviceQueryDrainState": drain_state,
     "nvmlDeviceGetTemperatureV": temperature,
     "nvmlDeviceGetMemoryInfo": memory,
     "nvmlDeviceGetMemoryInfo_v2": memory,

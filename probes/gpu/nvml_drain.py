@@ -1,0 +1,36 @@
+"""The call `nvml_drain`: which GPUs an operator drains (nvidia-smi drain -m 1). It runs in a child process.
+
+nvml.h, nvmlDeviceModifyDrainState: "Any new NVML process will no longer see this GPU." The kernel keeps it bound.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+from ...models.facts.machine import Pci
+from ...models.facts.records import Evidence, Record
+from .nvml_library import Refused
+from .nvml_threads import open_driver, seconds
+
+_CALL = "DeviceQueryDrainState"
+
+
+def drained(*addresses: str) -> Iterator[Record]:
+    """Yield the drain state of the GPU at each PCI address; nothing if the driver does not know it."""
+    opened = open_driver(time.monotonic() + seconds())
+    if not isinstance(opened, tuple):
+        return
+    import pynvml
+
+    library, _ = opened
+    for address in addresses:
+        domain, bus, device = address.partition(".")[0].split(":")
+        place = pynvml.nvmlPciInfo_t(
+            domain=int(domain, 16), bus=int(bus, 16), device=int(device, 16), busId=address.encode()
+        )
+        with suppress(Refused):
+            is_drained = bool(library.call(_CALL, place))
+            evidence = Evidence(f"nvml{_CALL}", f"{int(is_drained)}")
+            yield Pci(key=address, drained=is_drained, cites={"drained": evidence})
