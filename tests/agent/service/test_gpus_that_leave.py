@@ -25,6 +25,7 @@ from tests.support.nodes.daemon_nodes import Breaking, Node
 BUSES = (0x1B, 0x1E, 0x3B, 0x3E, 0x9B, 0x9E, 0xBB, 0xBE)  # of the described node hgx-h100
 ADDRESSES = [f"0000:{bus:02x}:00.0" for bus in BUSES]
 ALL = range(8)
+_STEP = 1000.0  # seconds: some cycles are between two readings of all PCI functions
 LENT = "info gpu-driver-failed GPU {address} (NVIDIA H100 SXM5 80GB) is bound to vfio-pci: lent to a virtual machine"
 DRAINED = (
     "info gpu-driver-failed GPU {address} (NVIDIA H100 SXM5 80GB) is drained: its driver shows it to no new process"
@@ -58,14 +59,14 @@ class Hgx:
     recorded: Recorded
 
     def findings(self, gpus: Sequence[int], drained: Sequence[int] = (), lent: Sequence[int] = ()) -> set[str]:
-        """What a cycle after five minutes reports while the driver lists these GPUs."""
+        """What a cycle after _STEP reports while the driver lists these GPUs."""
         named = [BUSES[gpu] for gpu in drained]
         self.file.write_text(
             f"gpus = {[*gpus]}\nswitch = 0xD9\nbuses = {[*BUSES]}\ndrained = {named}\n"
             f'[answers]\nnvmlSystemGetDriverVersion = "570.124.06"\n{WORN}\n'
         )
         self.node.host.recorded = with_vfio(self.recorded, *(ADDRESSES[gpu] for gpu in lent))
-        self.node.go(300)
+        self.node.go(_STEP)
         return texts(self.node.cycle())
 
 
@@ -98,15 +99,14 @@ def test_a_healthy_node_has_no_finding(hgx: Hgx) -> None:
     assert [hgx.findings(ALL) for _ in range(3)] == [set()] * 3
 
 
-@pytest.mark.parametrize("gone", [0, 2, 7])
-def test_a_gpu_for_a_virtual_machine(hgx: Hgx, gone: int) -> None:
+def test_a_gpu_for_a_virtual_machine(hgx: Hgx) -> None:
     """The node says so when it reads the drivers of PCI functions again, after an hour at the latest."""
-    rest = [gpu for gpu in ALL if gpu != gone]
+    rest = [gpu for gpu in ALL if gpu != 2]
     hgx.findings(ALL)
     hgx.findings(ALL)
-    during = [hgx.findings(rest, lent=[gone]) for _ in range(14)]
-    assert set.union(*during) == during[-1] == {LENT.format(address=ADDRESSES[gone])}
-    after = [hgx.findings(ALL) for _ in range(14)]
+    during = [hgx.findings(rest, lent=[2]) for _ in range(5)]
+    assert set.union(*during) == during[-1] == {LENT.format(address=ADDRESSES[2])}
+    after = [hgx.findings(ALL) for _ in range(5)]
     assert set.union(*after[2:]) == set()
 
 
@@ -122,5 +122,5 @@ def test_a_gpu_that_is_drained(hgx: Hgx) -> None:
 
 def test_a_driver_that_numbers_the_gpus_in_another_order(hgx: Hgx) -> None:
     """After a reload, and with NVreg_AssignGpus or another order of probing."""
-    for order in (ALL, ALL, [*reversed(ALL)], [*reversed(ALL)], [3, 1, 2, 0, 7, 5, 6, 4], ALL):
+    for order in (ALL, [*reversed(ALL)], [*reversed(ALL)], [3, 1, 2, 0, 7, 5, 6, 4], ALL):
         assert hgx.findings(order) == set()
