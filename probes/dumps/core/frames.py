@@ -43,9 +43,9 @@ _HEADING = re.compile(
     re.MULTILINE,
 )
 # Marks of Markdown, bullets of lists, and notes behind a line. A row of a table becomes "name: value".
-_MARK = re.compile(r"^(?P<indent>[ \t]*)(?:[-*+•] |[0-9]{1,2}[.)] )(?=\S)|(?<!\*)\*\*(?!\*)|`|[ \t]*\\$")
-_NOTE = re.compile(r"[ \t]+(?:\# |// |<[-=]{1,3}(?![>\w=-])|←|\u2b05).*$")
-_ROW = re.compile(r"^[ \t]*\|[ ]*([^|]{1,80}?)[ ]*\|[ ]*([^|]{1,200}?)[ ]*\|?[ \t]*$")
+_MARK = re.compile(r"^(?P<indent>[ \t]*)(?:[-*+•] |[0-9]{1,2}[.)] )(?=\S)|(?<!\*)\*\*(?!\*)|`|(?<![ \t])[ \t]*\\$")
+_NOTE = re.compile(r"(?<![ \t])[ \t]+(?:\# |// |<[-=]{1,3}(?![>\w=-])|←|\u2b05).*$")
+_ROW = re.compile(r"^[ \t]*\|[ ]*([^|\s](?:[^|]{0,78}[^|\s])?)[ ]*\|[ ]*([^|\s](?:[^|]{0,198}[^|\s])?)[ ]*\|?[ \t]*$")
 _FEWEST = 2  # the least number of lines with the same host name, or with line numbers
 _CANDIDATES = 4
 
