@@ -6,8 +6,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from functools import cache
-from typing import Any
 
 from ...models.facts.reason import Reason
 from ...models.facts.records import Fact, NotChecked, Observation, Record
@@ -78,13 +76,8 @@ def _read(records: Sequence[Record]) -> tuple[int, int]:
 def _values(one: Fact | Observation) -> int:
     if isinstance(one, Observation):
         return 1
-    values = (getattr(one, name) for name in _names(type(one)))
+    values = (getattr(one, field.name) for field in fields(one))
     return sum(len(value) if isinstance(value, tuple) else value is not None for value in values)
-
-
-@cache
-def _names(kind: Any) -> tuple[str, ...]:  # mypy regards a fact's class as unhashable, like its instances
-    return tuple(field.name for field in fields(kind))
 
 
 def _records(name: str, text: str, at: float, origin: Sequence[int] | None = None) -> Iterator[Record]:

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from ...models.facts.records import Observation
 from ..parsing.nvml_enums import bit_error_rate
@@ -81,7 +82,7 @@ def observe_sums(reader: NvmlReader, memory: LinkMemory, fresh: bool) -> bool:
     if all(isinstance(one, Refused) and one.code in ABSENT and not one.whole for one in answers.values()):
         return False
     for number, quantity in _SUMS.items():
-        value = reader.attempt("nvlink_errors", lambda number=number: value_of(answers[number, ALL_LINKS]))
+        value = reader.attempt("nvlink_errors", partial(value_of, answers[number, ALL_LINKS]))
         if value is not None:
             reader.observe(reader.key, quantity, "count", value, f"NVML field {number}, all links")
             if value != memory.sums.get(number, 0):
@@ -127,7 +128,7 @@ def _read(reader: NvmlReader, memory: LinkMemory, fields: Iterable[Field]) -> No
         if number in _CORRECTED:
             corrected[link] = max(corrected.get(link, -1), number if _positive(answer) else -1)
             continue
-        value = reader.attempt("nvlink_errors", lambda answer=answer: value_of(answer))
+        value = reader.attempt("nvlink_errors", partial(value_of, answer))
         name = _SUMS.get(number) or _RATIOS[number]
         memory.of_links.pop((link, name), None)
         if value is not None and (value or number in _RATIOS) and (number in _SUMS or memory.states[link]):

@@ -309,7 +309,13 @@ def test_a_gpu_in_p8_is_woken(
 ) -> None:
     """An idle GPU has a slow memory clock. It needs some tenths of a second of load to leave P8."""
     fault(conf, "gpu.2.pstate=8", idle)
-    waking = Thread(target=lambda: (until_cuda_is_loaded(), time.sleep(0.6), fault(conf, "gpu.2.pstate=0", working)))
+
+    def wake() -> None:
+        until_cuda_is_loaded()
+        time.sleep(0.6)
+        fault(conf, "gpu.2.pstate=0", working)
+
+    waking = Thread(target=wake)
     waking.start()
     said = call(probe, *runs)
     waking.join()

@@ -32,7 +32,8 @@ _LISTS = {("Service", "state"), ("Optics", "alarms"), ("Optics", "warnings")}  #
 _RANK = {"info": 0, "warning": 1, "critical": 2}
 # The key of a device that the text does not name: its line, or its kind with a number ("nic 2", "hca/1", "gid3").
 _PLACE = re.compile(
-    rf"{_NAME}[0-9]*:[0-9]+(?:\.[0-9]+)?|(?:nic|nvme|module|port|hca|gpu)(?:(?:/|/module )?[ ]?[0-9]{{1,3}})?|gid[0-9]{{1,3}}"
+    rf"{_NAME}[0-9]*:[0-9]+(?:\.[0-9]+)?|gid[0-9]{{1,3}}"
+    r"|(?:nic|nvme|module|port|hca|gpu)(?:(?:/|/module )?[ ]?[0-9]{1,3})?"
 )
 _ITEM = re.compile(r"[^,;()'\" ][^,;()'\"]*")
 _WORD = re.compile(r"[\w.:]{3,}")

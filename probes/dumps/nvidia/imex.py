@@ -55,6 +55,6 @@ def _service(domain: str, waiting: list[str], running: bool | None, cite: Eviden
     """The service. Its state is unknown if the text has ready nodes only, and not the state of the domain."""
     more = f" and {len(waiting) - _MOST_NAMED} more" if len(waiting) > _MOST_NAMED else ""
     nodes = ", ".join(waiting[:_MOST_NAMED]) + more
-    known = {"state": "; ".join(filter(None, (domain, nodes))) or None, "running": running}
-    cites = {name: cite for name, value in known.items() if value is not None}
-    return Service(key=SERVICE, cites=cites, **known)
+    state = "; ".join(filter(None, (domain, nodes))) or None
+    cites = {name: cite for name, value in (("state", state), ("running", running)) if value is not None}
+    return Service(key=SERVICE, cites=cites, state=state, running=running)

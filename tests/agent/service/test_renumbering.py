@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,5 +179,5 @@ def test_facts_that_were_not_read_again_follow_their_gpu(service: Service) -> No
     assert after["gpu3/nvlink5"] == replace(before["gpu4/nvlink5"], key="gpu3/nvlink5")
 
 
-def facts(records: tuple[Record, ...]) -> Mapping[str, Record]:
+def facts(records: tuple[Record, ...]) -> Mapping[str, Any]:
     return {one.key: one for one in records if isinstance(one, Gpu | GpuLink | GpuPair)}

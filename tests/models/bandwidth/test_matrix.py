@@ -24,7 +24,7 @@ from linkgauge.models.facts.records import Fact
 from linkgauge.models.graph.path_types import DevicePath
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps import read_text
+from linkgauge.probes.dumps.read import read_text
 from tests.support.nodes.described import node
 
 SHARED = Path(__file__).parents[4] / "shared"

@@ -59,7 +59,8 @@ def test_a_field_that_spoils_its_request_hides_no_other(
     assert seen(said).get(("gpu0", "nvlink_rx_bytes")) == 9 * 1024
     assert (seen(said).get(("gpu0", "nvlink_replay")) == 4) is (field != 161)
     expected = replace(gpu(), nvlinks=3, nvlinks_present=3)
-    assert only(said) == replace(expected, **{name: None for name in names if hasattr(expected, name)})
+    hidden: dict[str, Any] = {name: None for name in names if hasattr(expected, name)}
+    assert only(said) == replace(expected, **hidden)
 
 
 def test_a_refusal_of_the_whole_request_is_not_checked(driver: Callable[[str], Path]) -> None:

@@ -65,7 +65,7 @@ def test_errors_of_the_sram_whole() -> None:
 
 @pytest.mark.parametrize(("recovery", "codes"), [("none", {"gpu-mode"}), ("GPU reset", {"gpu-mode", "gpu-ecc"})])
 def test_rows_that_mig_hides_are_no_evidence(recovery: str, codes: set[str]) -> None:
-    hidden = {"remap_pending": None, "remap_failed": None, "remapped_uncorrectable": None}
+    hidden: dict[str, Any] = {"remap_pending": None, "remap_failed": None, "remapped_uncorrectable": None}
     found = findings(board(mig=True, ecc_uncorrected=1, recovery=recovery, **hidden))
     assert {one.code for one in found} == codes
 
