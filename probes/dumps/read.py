@@ -62,15 +62,16 @@ def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     for one in proposals:
         records = list(_records(name, one.text, at, one.origin))
         values = _read(records)
-        if values > most or (one.cut and values == most):
+        if values > most or (one.trust and values == most) or one.trust > 1:
             best, most = records, values
+            if one.trust:
+                break
     yield from best
 
 
-def _read(records: Sequence[Record]) -> tuple[int, int]:
-    """The number of values in the records, and the number of gaps, negative."""
-    values = sum(_values(one) for one in records if isinstance(one, Fact | Observation))
-    return values, -sum(isinstance(one, NotChecked) for one in records)
+def _read(records: Sequence[Record]) -> int:
+    """The number of values in the records."""
+    return sum(_values(one) for one in records if isinstance(one, Fact | Observation))
 
 
 def _values(one: Fact | Observation) -> int:

@@ -7,24 +7,31 @@ from its form. So this is a proposal: the caller keeps it only if the readers re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from .prefixes import layers
+from .shapes import shape
 
-_NARROWEST, _WIDEST, _WIDEST_MAIL = 40, 400, 80  # columns
+_NARROWEST, _WIDEST, _WIDEST_MAIL = 60, 400, 80  # columns
 LONGEST = 1 << 16  # characters of a text from a terminal or a mail
 _FEWEST, _SHARE = 2, 0.2  # different lines that are cut within a word, and their share: they show a wrapped text
+_USUAL = (80, 120, 132, 160)  # columns of terminals
+_BEGIN = 6  # characters that show how lines begin
+_OPEN = ' \t-=+|"'  # beginnings of rows, rules, and members of JSON
 _MANY = 0.8  # share of full lines above which the text is a table with rows of equal length
 _EDGES, _OPENS = ("|", "+"), ("{", "[", "<")  # of a table; of JSON and XML
 
 
 class Joined(NamedTuple):
-    """The joined lines, and for each the number of its first line (from 0). `cut`: words are cut at the width."""
+    """The joined lines, and for each the number of its first line (from 0).
+
+    `trust`: 2 if the form is certain, 1 if words are cut at the width. 0: only the readers can tell.
+    """
 
     text: str
     origin: list[int]
-    cut: bool
+    trust: int
 
 
 def joined(text: str) -> Iterator[Joined]:
@@ -35,23 +42,46 @@ def joined(text: str) -> Iterator[Joined]:
         return
     if next(layers(lines), None):
         return  # a log or a launcher writes its prefix before each line, not before a part of a line
-    full = [number for number, line in enumerate(lines[:-1]) if len(line) == width and lines[number + 1].strip()]
-    if full and (len(full) < _MANY * len(lines) or text.lstrip().startswith(_OPENS)):
-        cut = len({lines[number] for number in full if _is_cut(lines[number], lines[number + 1])})
-        certain = cut >= _FEWEST and cut * 2 >= len(full) and cut >= _SHARE * len(lines)
-        yield _join(lines, frozenset(full), "", certain)
-    if width > _WIDEST_MAIL:
-        return
-    broken = [number for number, line in enumerate(lines[:-1]) if _does_not_fit(line, lines[number + 1], width)]
-    if broken and broken != full:
-        yield _join(lines, frozenset(broken), " ", False)
+    full = {number for number, line in enumerate(lines[:-1]) if len(line) == width and lines[number + 1].strip()}
+    broken = set[int]()
+    if width <= _WIDEST_MAIL:
+        broken = {number for number, line in enumerate(lines[:-1]) if _does_not_fit(line, lines[number + 1], width)}
+    by_words = [_join(lines, broken, " ", 0)] if broken and not _begin_alike(lines, broken) else []
+    trust = _trust(lines, full, width) if full else 0
+    at_width = []
+    if full and not _begin_alike(lines, full) and (len(full) < _MANY * len(lines) or text.lstrip().startswith(_OPENS)):
+        at_width = [_join(lines, full, "", trust)]
+    yield from (*at_width, *by_words) if trust or width >= min(_USUAL) else (*by_words, *at_width)
+
+
+def _begin_alike(lines: Sequence[str], continued: Set[int]) -> bool:
+    """Whether the lines that would continue others begin like them: then each is a line of its own."""
+    begins = {shape(line[:_BEGIN]) for number, line in enumerate(lines) if number - 1 not in continued}
+    alike = sum(
+        lines[number + 1][0] not in _OPEN and shape(lines[number + 1][:_BEGIN]) in begins for number in continued
+    )
+    return alike * 2 >= len(continued)
+
+
+def _trust(lines: Sequence[str], full: Set[int], width: int) -> int:
+    rows = {lines[number] for number in full if _is_row(lines[number], lines[number + 1])}
+    words = {lines[number] for number in full if _is_cut(lines[number], lines[number + 1])}
+    if len(rows) >= _FEWEST and len(rows) * 2 >= len({lines[number] for number in full}):
+        return 2
+    several = len(words) >= _FEWEST and len(words) * 2 >= len(full) and len(words) >= _SHARE * len(lines)
+    return int(several or (width in _USUAL and len(words) == len(full)))
 
 
 def _is_cut(line: str, following: str) -> bool:
-    """Whether a word, or the row of a table with edges, continues on the next line."""
-    row = line.lstrip().startswith(_EDGES) and following.rstrip().endswith(_EDGES)
-    whole = line.endswith(_EDGES) or following.lstrip().startswith(("|  ", "| ", "+--"))
-    return (line[-1].isalnum() and following[0].isalnum()) or (row and not whole)
+    """Whether a word can continue on the next line."""
+    return line[-1].isalnum() and following[0].isalnum()
+
+
+def _is_row(line: str, following: str) -> bool:
+    """Whether the row of a table with edges continues on the next line."""
+    begins, ends = line.lstrip().startswith(_EDGES), following.rstrip().endswith(_EDGES)
+    whole = line.rstrip().endswith(_EDGES) or following.lstrip().startswith(("|  ", "| ", "+-", "+=", "|=", "|-"))
+    return begins and ends and not whole
 
 
 def _does_not_fit(line: str, following: str, width: int) -> bool:
@@ -60,7 +90,7 @@ def _does_not_fit(line: str, following: str, width: int) -> bool:
     return bool(word) and " " in line.strip() and len(line) + 1 + len(word) > width
 
 
-def _join(lines: Sequence[str], continued: frozenset[int], between: str, cut: bool) -> Joined:
+def _join(lines: Sequence[str], continued: Set[int], between: str, trust: int) -> Joined:
     texts, origin = [lines[0]], [0]
     for number, line in enumerate(lines[1:], 1):
         if number - 1 in continued:
@@ -68,4 +98,4 @@ def _join(lines: Sequence[str], continued: frozenset[int], between: str, cut: bo
         else:
             texts.append(line)
             origin.append(number)
-    return Joined("\n".join(texts) + "\n", origin, cut)
+    return Joined("\n".join(texts) + "\n", origin, trust)
