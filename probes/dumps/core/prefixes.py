@@ -17,7 +17,7 @@ from dataclasses import dataclass
 _CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?"
 _ISO = rf"[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}(?:Z|[ ]?[+-][0-9]{{2}}:?[0-9]{{2}})?"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_DATE = rf"(?:[A-Z][a-z]{{2}} )?{_MONTH} [ 0-9][0-9] {_CLOCK}(?: [0-9]{{4}})?"
+_DATE = rf"(?:[A-Z][a-z]{{2}} )?{_MONTH} [ 0-9]?[0-9] {_CLOCK}(?: [0-9]{{4}})?"
 _EPOCH = r"[0-9]{10}\.[0-9]{3,9}"
 _UPTIME = r"[ ]{0,8}[0-9]{1,8}\.[0-9]{3,9}"
 _LEVELS = "|".join(

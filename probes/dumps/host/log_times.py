@@ -31,11 +31,11 @@ FORMS: Mapping[str, str] = MappingProxyType(
         "boot": rf"{_BOOT} (?:{_KERNEL})?",
         "zoned": rf"{_ISO}(?:,[0-9]{{6}}{_ZONE} |{_FRACTION}{_ZONE} {_KERNEL})|{_DAYS} {_ISO} (?:UTC|GMT) {_KERNEL}"
         rf"|1 {_ISO}{_FRACTION}{_ZONE} \S{{1,80}} kernel {_FIELDS}|[0-9]{{9,10}}\.[0-9]{{6}} {_KERNEL}",
-        "dated": rf"\[{_DAYS} {_MONTHS} [ 0-9][0-9] {_CLOCK} [0-9]{{4}}{_DELTA}?\] |"
+        "dated": rf"\[{_DAYS} {_MONTHS} [ 0-9]?[0-9] {_CLOCK} [0-9]{{4}}{_DELTA}?\] |"
         rf"(?:{_DAYS} )?{_ISO}{_FRACTION}(?: [A-Z]{{3,5}})? {_KERNEL}",
-        "yearless": rf"{_MONTHS} [ 0-9][0-9] {_CLOCK}{_FRACTION} {_KERNEL}",
+        "yearless": rf"{_MONTHS} [ 0-9]?[0-9] {_CLOCK}{_FRACTION} {_KERNEL}",
         "untimed": rf"\[{_DELTA}\] |\[ {{0,4}}\+[0-9]{{1,6}}\.[0-9]{{6}}\] |"
-        rf"\[{_MONTHS} ?[ 0-9][0-9] [0-9]{{2}}:[0-9]{{2}}\] ",
+        rf"\[{_MONTHS} ?[ 0-9]?[0-9] [0-9]{{2}}:[0-9]{{2}}\] ",
     }
 )
 LEVEL = r"(?:<[0-9]{1,3}>|(?:kern|user|daemon|auth|syslog) {0,4}:[a-z]{3,7} {0,4}: )?"  # dmesg -r, -x
@@ -47,13 +47,13 @@ _WHEN = re.compile(
     rf"(?P<date>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})[T ](?P<time>{_CLOCK})(?:[.,](?P<fraction>[0-9]{{1,6}})[0-9]{{0,3}})?"
     rf"(?P<zone>{_ZONE})?"
 )
-_CTIME = re.compile(rf"(?P<month>{_MONTHS}) (?P<day>[ 0-9][0-9]) (?P<time>{_CLOCK})(?: (?P<year>[0-9]{{4}}))?")
-_MONTH_FIRST = re.compile(rf"({_MONTHS} [ 0-9][0-9]) ([0-9]{{4}}) ({_CLOCK})")  # fabric manager
+_CTIME = re.compile(rf"(?P<month>{_MONTHS}) (?P<day>[ 0-9]?[0-9]) (?P<time>{_CLOCK})(?: (?P<year>[0-9]{{4}}))?")
+_MONTH_FIRST = re.compile(rf"({_MONTHS} [ 0-9]?[0-9]) ([0-9]{{4}}) ({_CLOCK})")  # fabric manager
 _ANYWHERE: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
         "zoned": re.compile(rf"{_ISO}{_FRACTION}{_ZONE}|(?<![0-9])1[0-9]{{9}}\.[0-9]{{6}}(?![0-9])"),
-        "dated": re.compile(rf"{_ISO}{_FRACTION}|{_MONTHS} [ 0-9][0-9] (?:[0-9]{{4}} {_CLOCK}|{_CLOCK} [0-9]{{4}})"),
-        "yearless": re.compile(rf"{_MONTHS} [ 0-9][0-9] {_CLOCK}"),
+        "dated": re.compile(rf"{_ISO}{_FRACTION}|{_MONTHS} [ 0-9]?[0-9] (?:[0-9]{{4}} {_CLOCK}|{_CLOCK} [0-9]{{4}})"),
+        "yearless": re.compile(rf"{_MONTHS} [ 0-9]?[0-9] {_CLOCK}"),
         "boot": re.compile(r"\[ {0,8}([0-9]{1,8}\.[0-9]{3,6})\]"),
     }
 )
