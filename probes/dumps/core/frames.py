@@ -16,6 +16,7 @@ from textwrap import dedent
 from typing import NamedTuple
 
 from .journal_records import journal_lines
+from .markup import without_markup
 from .prefixes import layers
 from .quoted_lines import unfolded
 
@@ -48,6 +49,7 @@ _NOTE = re.compile(r"(?<![ \t])[ \t]+(?:\# |// |<[-=]{1,3}(?![>\w=-])|←|\u2b05
 _ROW = re.compile(r"^[ \t]*\|[ ]*([^|\s](?:[^|]{0,78}[^|\s])?)[ ]*\|[ ]*([^|\s](?:[^|]{0,198}[^|\s])?)[ ]*\|?[ \t]*$")
 _FEWEST = 2  # the least number of lines with the same host name, or with line numbers
 _CANDIDATES = 4
+_SHARE = 0.5  # share of the lines with the same kind of prefix: a person writes lines above and below them
 
 
 def first_block(text: str) -> tuple[str, tuple[str, ...]]:
@@ -88,7 +90,7 @@ def string_frame(text: str) -> Frame | None:
     """The text with its strings unfolded into lines. None: it has none, or it is a journal."""
     lines = text.split("\n")
     strings = unfolded(lines) if journal_lines(lines) == lines else None
-    return Frame("\n".join(strings[0]), origin=strings[1]) if strings else None
+    return Frame(without_markup("\n".join(strings[0]))[0], origin=strings[1]) if strings else None
 
 
 def strip_frames(text: str, marks: bool = True) -> Iterator[Frame]:
@@ -107,7 +109,7 @@ def strip_frames(text: str, marks: bool = True) -> Iterator[Frame]:
         yield Frame("\n".join(numbered))
     if (strings := string_frame(text)) is not None:
         yield strings
-    for plain in _plain(lines, bare) if marks else layers(lines):
+    for plain in _plain(lines, bare) if marks else layers(lines, _SHARE):
         yield Frame("\n".join(plain))
     yield from _of_hosts(bare)
 
@@ -136,7 +138,7 @@ def _of_host(line: str, found: re.Match[str] | None, name: str, others: frozense
 def _plain(lines: list[str], bare: list[str]) -> Iterator[list[str]]:
     """The lines without indentation, without prefixes, and without marks, each result once."""
     tried = [bare, lines]
-    logged = [lines, *layers(lines)]
+    logged = [lines, *layers(lines, _SHARE)]
     for plain in (
         dedent("\n".join(bare)).split("\n"),
         *logged,

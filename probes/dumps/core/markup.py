@@ -30,7 +30,7 @@ _ITEM = re.compile(r"[ \t]{0,8}[-*•+][ \t]")
 _NUMBER = re.compile(r"[ \t]{0,7}([0-9]{1,8})(?:[:|]|\t|[ ]{1,2}|$)")
 _FEWEST = 3  # lines with consecutive numbers. Those of cat -n have a tab behind them.
 _TABBED = re.compile(r"[ ]{2,7}[0-9]{1,6}\t")
-_SPACED = re.compile(r"(?:[^\n]*\S[^\n]*\n[ \t]*\n){3}")  # an empty line behind each line
+_HEAD = 1 << 11  # characters
 _EDGE = re.compile(r"[ \t]*\|(.*)\|[ \t]*")
 
 
@@ -56,15 +56,21 @@ def lines_of_outputs(text: str, before: Mapping[int, str]) -> tuple[str, list[in
     (from 0). None: it has none. `before` has the changed lines as they were, by line number from 1.
     """
     rules = {number - 1 for number, line in before.items() if "--" in line and _RULE.fullmatch(line)}
-    spaced = _SPACED.match(text)
+    spaced = _is_spaced(text[:_HEAD].rpartition("\n")[0]) and _is_spaced(text)
     if not rules and not spaced:
         return None
     lines = text.split("\n")
     rules = {number for number in rules if not lines[number]}
-    if spaced and not any(map(str.strip, lines[1::2])):
+    if spaced:
         rules.update(range(1, len(lines), 2))
     kept = [number for number in range(len(lines)) if number not in rules]
     return ("\n".join(lines[number] for number in kept), kept) if rules else None
+
+
+def _is_spaced(text: str) -> bool:
+    """Whether an empty line follows each line."""
+    lines = text.split("\n")
+    return len(lines) > _FEWEST and not any(map(str.strip, lines[1::2]))
 
 
 def _is_prompt(found: re.Match[str]) -> bool:

@@ -73,41 +73,47 @@ _DEEPEST = 5  # layers
 _HEAD = 20  # lines that decide whether the others are looked at
 
 
-def layers(lines: Sequence[str]) -> Iterator[list[str]]:
-    """The lines without the first layer of prefixes, without the first two, and so on. All lines have each of them."""
+def layers(lines: Sequence[str], share: float = 1.0) -> Iterator[list[str]]:
+    """The lines without the first layer of prefixes, without the first two, and so on.
+
+    `share` is the least share of the lines that have a prefix. The others stay as they are.
+    """
     below, rest = False, list(lines)
     for _ in range(_DEEPEST):
-        kind = _kind(rest, below)
-        if kind is None:
+        found = _prefix(rest, below, share)
+        if found is None:
             return
+        kind, first = found
         below = below or kind is _TIME
-        rest = _without(rest, kind)
+        rest = _without(rest, kind, first)
         yield rest
 
 
-def _kind(lines: Sequence[str], below: bool) -> _Kind | None:
-    """The kind of the prefix that all lines have."""
+def _prefix(lines: Sequence[str], below: bool, share: float) -> tuple[_Kind, str] | None:
+    """The kind of the prefix that enough lines have, and the first one."""
     full = [line for line in lines if line.strip()]
     some = full[:_HEAD]
-    return next(
-        (
-            kind
-            for kind in _KINDS
-            if (below or not kind.below) and _fits(some, kind) and (len(full) == len(some) or _fits(full, kind))
-        ),
-        None,
-    )
+    for kind in _KINDS:
+        first = next(
+            (found[0] for line in some[: len(some) if share < 1 else 1] if (found := kind.pattern.match(line))), ""
+        )
+        if first and (below or not kind.below) and len(full) >= kind.fewest:
+            counted = some if share == 1 and not _has(some, kind, first, share) else full
+            if _has(counted, kind, first, share):
+                return kind, first
+    return None
 
 
-def _fits(lines: Sequence[str], kind: _Kind) -> bool:
-    first = kind.pattern.match(lines[0]) if lines else None
-    if not first or len(lines) < kind.fewest:
-        return False
-    return all(line.startswith(first[0]) if kind.constant else kind.pattern.match(line) for line in lines)
+def _has(lines: Sequence[str], kind: _Kind, first: str, share: float) -> bool:
+    count = sum(line.startswith(first) if kind.constant else bool(kind.pattern.match(line)) for line in lines)
+    return count >= max(share * len(lines), kind.fewest)
 
 
-def _without(lines: Sequence[str], kind: _Kind) -> list[str]:
+def _without(lines: Sequence[str], kind: _Kind, first: str) -> list[str]:
     """The lines without the prefix, and without a blank behind it if all have one."""
-    rest = [kind.pattern.sub("", line, count=1) for line in lines]
-    blank = rest and all(line[:1] in (" ", "\t", "") for line in rest)
-    return [line[1:] for line in rest] if blank else rest
+    ends = [
+        (len(first) if line.startswith(first) else 0) if kind.constant else found.end() if found else 0
+        for line, found in ((line, None if kind.constant else kind.pattern.match(line)) for line in lines)
+    ]
+    blank = all(line[end : end + 1] in (" ", "\t", "") for line, end in zip(lines, ends, strict=True) if end)
+    return [line[end + blank if end else 0 :] for line, end in zip(lines, ends, strict=True)]

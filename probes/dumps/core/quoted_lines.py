@@ -31,6 +31,11 @@ def unfolded(lines: Sequence[str]) -> tuple[list[str], list[int]] | None:
     return None if texts == list(lines) else (texts, [number for _, number in found])
 
 
+def is_item(line: str) -> bool:
+    """Whether the line is a string of a list."""
+    return bool(_ITEM.fullmatch(line))
+
+
 def _items(lines: Sequence[str]) -> dict[int, str]:
     """The strings that fill a line, by its number. A single one counts only behind the bracket of a list."""
     found = {number: item for number, line in enumerate(lines) if (item := _ITEM.fullmatch(line))}

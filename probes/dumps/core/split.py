@@ -18,6 +18,7 @@ from .frames import Frame, first_block, string_frame, strip_frames, uniform_fram
 from .markup import lines_of_outputs, without_markup
 from .other_hosts import OTHER_HOSTS
 from .part import Part
+from .quoted_lines import is_item
 from .reader import Reader
 from .shapes import shape, shape_expression
 
@@ -89,28 +90,33 @@ def split(
 
 
 def _whole(whole: Part, readers: tuple[Reader, ...]) -> Iterator[tuple[Reader | None, Part]]:
-    """The parts of a clean text. A frame around all lines is removed, unless the lines are those of a log.
+    """The parts of a clean text. A frame around all lines is removed, unless it belongs to the output.
 
     The beginning of the text decides.
     """
     head = whole.text[: whole.text.rfind("\n", 0, _HEAD) + 1] if len(whole.text) > _HEAD else whole.text
     prefixed = list(uniform_frames(head))
-    quoted = string_frame(head) if not prefixed else None
-    frames = [quoted] if quoted else prefixed
+    strings = None if prefixed else string_frame(head)
+    frames = [strings] if strings else prefixed
     parts = list(_cut(replace(whole, text=head), readers, _DEEPEST)) if frames else []
-    if any(reader and reader.lines is bool(prefixed) for reader, _ in parts):
-        frames = []
     best, depth = _known_lines(parts), 0
-    for number, frame in enumerate(frames, 1):
+    for number, frame in enumerate(() if _belongs(parts, bool(strings)) else frames, 1):
         known = _known_lines(_cut(whole.unframed(frame.text, frame.origin), readers, _DEEPEST - 1))
         best, depth = (known, number) if known and known >= best else (best, depth)
-    found = (
-        string_frame(whole.text) if quoted else next(islice(uniform_frames(whole.text), max(depth - 1, 0), None), None)
-    )
-    if depth and found:
+    chosen = islice(uniform_frames(whole.text), max(depth - 1, 0), None) if depth else iter(())
+    found = string_frame(whole.text) if depth and strings else next(chosen, None)
+    if found:
         yield from _cut(whole.unframed(found.text, found.origin), readers, _DEEPEST - 1)
     else:
         yield from _cut(whole, readers, _DEEPEST)
+
+
+def _belongs(parts: Iterable[tuple[Reader | None, Part]], strings: bool) -> bool:
+    """Whether the frame belongs to the output: the prefix of a log, or the strings of a JSON text."""
+    if strings:
+        known = (part for reader, part in parts if reader and not reader.lines)
+        return any(not is_item(part.text.split("\n", 1)[0]) for part in known)
+    return any(reader and reader.lines for reader, _ in parts)
 
 
 def _cut(whole: Part, readers: tuple[Reader, ...], depth: int) -> Iterator[tuple[Reader | None, Part]]:

@@ -44,7 +44,7 @@ _FAILURE = re.compile(_FAILED)
 _LOST = re.compile(rf"{_HANDLE}(?:([0-9]{{1,3}}): ?)?({_ADDRESS})?[: ]*([A-Z][A-Za-z ]{{2,60}})")
 _CELL = r"(?:N/A|[^\s/|]+)"
 _FIRST = re.compile(
-    rf"\|\s+([0-9]{{1,3}})\s+([^\s|]+(?:[ ][^\s|]+)*)\s{{2,}}(On|Off|ERR!|N/A)\s*\|\s+({_ADDRESS})\s+[^\s|]+\s*\|"
+    rf"\|\s+([0-9]{{1,3}})\s+([^\s|]+(?:[ ][^\s|]+)*)\s+(On|Off|ERR!|N/A)\s*\|\s+({_ADDRESS})\s+[^\s|]+\s*\|"
     r"\s+([^\s|]+)\s*\|"
 )
 _SECOND = re.compile(

@@ -228,7 +228,7 @@ def _subsystem(found: re.Match[str]) -> Mapping[str, Any]:
 
 # The width needs a delimiter after it: in a truncated text, "x1" can be the beginning of "x16".
 _GT = r"(\d{1,3}(?:\.\d{1,2})?|(?i:unknown))(?:GT/s)?"
-_STATUS = re.compile(rf"LnkSta:\s+Speed {_GT}( \(\w+\))?, Width x(\d{{1,3}})( \(\w+\))?(?=[,\s(])")
+_STATUS = re.compile(rf"LnkSta:\s+Speed {_GT}( \(\w+\))?, Width x(\d{{1,3}})(?:( \(\w+\))|(?=[,\s(]))")
 _CAPABLE = re.compile(rf"LnkCap:\s+(?:Port #\d+, )?Speed {_GT}, Width x(\d{{1,3}})(?=[,\s(])")
 _ACS = re.compile(r"ACSCtl:[ \t]+(?:\w+[+-][ \t]*){7}(?=\n|$)")
 _LINE = r"[ \t]*([^\n\t]{1,100}?)[ \t]*(?:\n|$)"

@@ -16,9 +16,11 @@ from .lspci import full_address
 
 _ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _QUOTED = r'"(?:[^"\\\n]|\\.){0,200}"'
-BEGIN = rf"^[ \t]*(?:(?:Slot|Device):[ \t]{{1,16}}{_ADDRESS}[ \t]*\n[ \t]*Class:[ \t]|{_ADDRESS} {_QUOTED} {_QUOTED} {_QUOTED})"
+_SLOT = r"[ \t]*(?:Slot|Device):[ \t]{1,16}"
+BEGIN = rf"^(?:{_SLOT}{_ADDRESS}[ \t]*\n[ \t]*Class:[ \t]|[ \t]*{_ADDRESS} {_QUOTED} {_QUOTED} {_QUOTED})"
 _RECORD = re.compile(
-    rf"^[ \t]*(?:Slot|Device):[ \t]{{1,16}}({_ADDRESS})[ \t]*((?:\n[ \t]*(?!Slot:)[A-Z]\w{{1,15}}:[ \t][^\n]*){{1,30}})", re.MULTILINE
+    rf"^{_SLOT}({_ADDRESS})[ \t]*((?:\n[ \t]*(?!Slot:)[A-Z]\w{{1,15}}:[ \t][^\n]*){{1,30}})",
+    re.MULTILINE,
 )
 _ENTRY = re.compile(r"^[ \t]*([A-Z]\w{1,15}):[ \t]+([^\n]*)", re.MULTILINE)
 _ROW = re.compile(rf"^[ \t]*({_ADDRESS}) ({_QUOTED}) ({_QUOTED}) ({_QUOTED})", re.MULTILINE)
