@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ _OF_THE_LOG = {
 _BESIDE = "beside"  # the flows at the same time: fewer if lines are missing
 _TEXTS = {"name", "label", "model", "version", "firmware", "text", "error", "failure", "vbios", "product", "bios"}
 _LISTS = {("Service", "state"), ("Optics", "alarms"), ("Optics", "warnings")}  # each item is of a line of its own
+_DEVICES = ("gpu", "a", "b")  # fields with the key of a device
 _RANK = {"info": 0, "warning": 1, "critical": 2}
 # The key of a device that the text does not name: its line, or its kind with a number ("nic 2", "hca/1", "gid3").
 _PLACE = re.compile(
@@ -138,12 +139,13 @@ def _line(cite: Evidence | None) -> frozenset[int]:
 
 def compare(sample: Sample, excerpt: Excerpt, kind: Kind) -> Result:
     """What the excerpt keeps of the sample, and what it has beyond it."""
-    base, found = read((sample.text,)), read(excerpt.files)
+    base = read((sample.text,))
+    found = _with_names(read(excerpt.files), base)
     text = " ".join(one for one in excerpt.files if isinstance(one, str)).lower()
     cited = {atom for atom, lines in base.lines.items() if excerpt.kept is None or (lines and lines <= excerpt.kept)}
     named = frozenset(atom for atom in cited if excerpt.kept is None or _named(atom.key, text))
-    generic = {atom._replace(key="") for atom in found.atoms if _generic(atom.key)}
-    kept = frozenset(atom for atom in cited if atom in found.atoms or atom._replace(key="") in generic)
+    generic = {_unnamed(atom) for atom in found.atoms if _generic(atom.key)}
+    kept = frozenset(atom for atom in cited if atom in found.atoms or _unnamed(atom) in generic)
     other = read((excerpt.other,)) if excerpt.other else None
     lost = bool(named - kept)
     return Result(
@@ -151,7 +153,11 @@ def compare(sample: Sample, excerpt: Excerpt, kind: Kind) -> Result:
         present=named,
         unnamed=frozenset(atom for atom in cited - named if _can_be_known(atom, base, text)),
         wrong=frozenset(_wrong(sample, base, found, other, excerpt, kind)),
-        new=tuple(one for one in _new(base, found, other) if not _renamed(one, base, sample, excerpt)),
+        new=tuple(
+            one
+            for one in _new(base, found, other, sample.text, excerpt)
+            if not _renamed(one, base, sample, excerpt)
+        ),
         silent=lost and kind == "whole" and found.gaps <= base.gaps,
         blind=kind == "whole" and found.verdict == "ok" and base.verdict in ("failed", "degraded"),
     )
@@ -173,12 +179,12 @@ def _wrong(
     """
     allowed = base.atoms | (other.atoms if other else frozenset())
     keys = {(atom.kind, atom.key) for atom in allowed}
-    anywhere = {atom._replace(key="") for atom in allowed}
+    anywhere = {_unnamed(atom) for atom in allowed}
     for atom in found.atoms - allowed:
         if not atom.field:
             fine = (atom.kind, atom.key) in keys or _generic(atom.key)
         else:
-            fine = (bool(other) or _generic(atom.key)) and atom._replace(key="") in anywhere
+            fine = (bool(other) or _generic(atom.key)) and _unnamed(atom) in anywhere
         if kind != "whole":
             fine |= atom.field == _BESIDE or _is_part(atom, base) or _is_text(atom, allowed, excerpt)
             fine |= any(_transcribed(atom, line) for line in excerpt.changed)
@@ -232,8 +238,37 @@ def _is_part(atom: Atom, base: Reading) -> bool:
 
 
 def _generic(key: str) -> bool:
-    """Whether the key names a kind of device, or the line of a device without a name."""
-    return not any(map(str.isdigit, key)) or bool(_PLACE.fullmatch(key))
+    """Whether the key names a kind of device, the line of a device without a name, or a part or a copy of these."""
+    words = key.split(" ")
+    device = words[1] if len(words) > 2 else key.partition("/")[0]
+    return not any(map(str.isdigit, device)) or bool(_PLACE.fullmatch(device))
+
+
+def _unnamed(atom: Atom) -> Atom:
+    """The atom without the name of its device. The number of a link, and the kinds of the ends of a copy, stay."""
+    words = atom.key.split(" ")
+    if len(words) > 2:
+        words[1] = re.sub("[0-9]+", "", words[1])
+        key = " ".join(words)
+    else:
+        key = atom.key.partition("/")[2]
+    return atom._replace(key=key, value="" if atom.field in _DEVICES else atom.value)
+
+
+def _with_names(found: Reading, base: Reading) -> Reading:
+    """The reading with the keys that the whole output gives to the GPUs whose PCI address is the key."""
+    names = {atom.value[1:-1]: atom.key for atom in base.lines if atom[::2] == ("Gpu", "address")}
+    names = {address: key for address, key in names.items() if address != key}
+
+    def renamed(key: str) -> str:
+        device, slash, rest = key.partition("/")
+        return f"{names.get(device, device)}{slash}{rest}"
+
+    lines: dict[Atom, frozenset[int]] = {}
+    for atom, cited in found.lines.items():
+        one = atom._replace(key=renamed(atom.key))
+        lines[one] = lines.get(one, frozenset()) | cited
+    return replace(found, lines=lines) if names else found
 
 
 def _named(key: str, text: str) -> bool:
@@ -263,11 +298,23 @@ def _scaled(value: float, number: float) -> bool:
     return value == number or any(abs(value - number * unit) <= 1e-6 * abs(value) for unit in units)
 
 
-def _new(base: Reading, found: Reading, other: Reading | None) -> Iterator[Finding]:
-    """The findings that the whole output lacks, or has with a lower severity."""
-    known = [*base.findings.items(), *(other.findings.items() if other else ())]
+def _new(base: Reading, found: Reading, other: Reading | None, text: str, excerpt: Excerpt) -> Iterator[Finding]:
+    """The findings that the whole output lacks, or has with a lower severity.
+
+    A finding from undamaged lines is not new if the whole output has one about the same device that includes it: "GPU
+    reset required" alone is a finding, and beside memory rows that wait for the reset it is none of its own. No reader
+    sees a wrong digit, so a finding from the line with it, or one about another device because of it, is not new.
+    """
+    known = {**(other.findings if other else {}), **base.findings}
     for (code, subject), finding in found.findings.items():
-        same = [one for key, one in known if key == (code, subject) or (key[0] == code and _generic(subject))]
+        texts = [one.text for one in finding.evidence]
+        same = [one for key, one in known.items() if key[0] == code and (key[1] == subject or _generic(subject))]
+        if all(one in text for one in texts):
+            same += [one for key, one in base.findings.items() if key[1] == subject or _generic(subject)]
+        if excerpt.digits and (
+            any(key[0] == code for key in known) or any(one in line for one in texts for line in excerpt.changed)
+        ):
+            continue
         if all(_RANK[one.severity] < _RANK[finding.severity] for one in same):
             yield finding
 
