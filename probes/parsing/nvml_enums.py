@@ -79,6 +79,20 @@ def members(words: Iterable[int]) -> tuple[int, ...]:
     return tuple(64 * at + bit for at, word in enumerate(words) for bit in range(64) if word >> bit & 1)
 
 
+# GB/s of a link, as nvidia-smi prints them: 14.062 for an RTX A6000, 19.375 for a P100. Half and a quarter of them are
+# those of links with fewer lanes.
+_NVLINK_SPEEDS = (14.0625, 16.0, 19.375, 20.0, 25.0, 25.78125, 26.5625, 28.125, 40.0, 50.0, 53.125, 100.0, 106.25)
+_SPEEDS_OF = {2: (20.0, 25.0, 25.78125), 4: (25.0, 26.5625), 5: (50.0, 53.125), 6: (100.0, 106.25)}  # of a generation
+_SHARES = (1.0, 0.5, 0.25)
+_CUT = 0.0011  # the tool cuts the number after three digits
+
+
+def is_nvlink_speed(gigabytes: float, generation: int | None) -> bool:
+    """Whether a link of this generation can have this speed, in GB/s. None: of any generation."""
+    speeds = _SPEEDS_OF.get(generation or 0, _NVLINK_SPEEDS)
+    return any(abs(gigabytes - speed * share) < _CUT for speed in speeds for share in _SHARES)
+
+
 def nvlink_generation(version: int, speed: float | None) -> int | None:
     """NVLink's generation from nvmlNvlinkVersion_t: 1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0, 6.0. None for 0.
 

@@ -233,7 +233,8 @@ def _is_part(atom: Atom, base: Reading) -> bool:
         return every.issuperset(_ITEM.findall(atom.value))
     if atom.kind != "Observation" or atom.field in ("rate", "bus_bandwidth", "latency"):
         return False
-    same = (one for one in base.lines if one[:3] == atom[:3])
+    whole = _unnamed(atom)[:3] if _generic(atom.key) else atom[:3]
+    same = (one for one in base.lines if whole in (one[:3], _unnamed(one)[:3]))
     return any(float(one.value) >= float(atom.value) for one in same)
 
 

@@ -1,24 +1,26 @@
 """`nvidia-smi nvlink` (-s, -e, -R, -p) and `nvidia-smi -L`: one line per GPU, followed by the lines of its NVLinks.
 
-A GPU lists all links, including inactive ones. The reader counts active links only if the list is complete: it has all
-numbers from 0, as many as the lists of the other GPUs and as the product has links, and it does not end with the text
-unless one of these two numbers is known. In an incomplete list of a known product, the links that the tool itself marks
-as inactive give the largest number that can be active.
+A GPU lists all links, including inactive ones. The reader counts active links only if the list is complete: it has the
+line of its GPU, all numbers from 0, and as many as the lists of the other GPUs and as their products have links. In an
+incomplete list of a known product, the links that the tool itself marks as inactive give the largest number that can be
+active. Lines after a gap can be of another GPU, so their subject is "a GPU". The line rates of NVLink are few: another
+number is a damaged line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 
 from ....models.catalog.gpus import Product, product_of
 from ....models.facts.gpu import Gpu, GpuLink
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ....models.facts.units import from_gigabytes
-from ...parsing.nvml_enums import nvlink_generation, nvlink_rate, pci_address
+from ...parsing.nvml_enums import is_nvlink_speed, nvlink_generation, nvlink_rate, pci_address
 from ..core.part import Part
 
 _MODELS = "GPU models and configuration:"  # collect_env of PyTorch and vLLM, before a list of names
@@ -43,8 +45,10 @@ _COUNT = re.compile(
     r"([A-Za-z][A-Za-z ]{2,40}|FEC Errors - [0-9]{1,2}): ([0-9]{1,18}|[0-9]{1,3}(?:\.[0-9]{1,6})?e-[0-9]{1,3})"
 )
 _NONE_UP = re.compile(r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive", re.IGNORECASE)
-_INSTANCE = re.compile(r"MIG \S+\s+Device\s+[0-9]{1,2}: \(UUID: MIG-")
+_INSTANCE = re.compile(r"MIG \S+\s+Device\s+([0-9]{1,2}): \(UUID: MIG-")
 _INACTIVE = "<inactive>"
+_MARK = re.compile(r"\[|\.\.|…|<snip|\(\.\.", re.IGNORECASE)  # lines are omitted here
+_WHOLE = (1, 2, 3, 4, 6, 12, 18, 36)  # numbers of links of products
 # Counters of a link by generation. Since NVLink 5 they have other names (nvml_links.py).
 _COUNTERS = {
     "Replay Errors": "nvlink_replay",
@@ -71,10 +75,11 @@ class _Listed:
     remotes: dict[int, tuple[str, Evidence]] = field(default_factory=dict)
     counts: dict[str, dict[int, tuple[float, Evidence]]] = field(default_factory=dict)
     corrected: dict[int, tuple[int, Evidence]] = field(default_factory=dict)
-    instances: int = 0  # MIG instances
+    instances: set[int] = field(default_factory=set)  # numbers of MIG instances
     none_up: Evidence | None = None
     followed: bool = False  # another GPU follows
     elided: bool = False  # the list has an omission mark, or a line that is no state of a link
+    damaged: list[Evidence] = field(default_factory=list)  # lines with a number that is no rate of a link
 
     @property
     def version(self) -> int | None:
@@ -93,7 +98,8 @@ class _Listed:
         """Whether the list has all links. `most`: the length of the longest list in the text."""
         numbers = sorted(self.states)
         counted = numbers == list(range(len(numbers))) and len(numbers) >= max(most, self.least, 1)
-        return counted and not self.elided
+        sized = len(numbers) == self.least or len(numbers) in _WHOLE
+        return counted and sized and not self.elided and not self.damaged and self.key != _UNNAMED
 
     def most_active(self, most: int) -> int | None:
         """The number of active links. In an incomplete list, the number of links that are not listed as inactive."""
@@ -113,34 +119,79 @@ def _product(name: str) -> Product | None:
 
 def read(part: Part) -> Iterator[Record]:
     """A `Gpu` for each GPU, its `GpuLink`s, and their counters."""
-    found: list[_Listed] = []
-    for number, line in part.lines():
-        text = line.strip().removeprefix(_MODELS).lstrip()
-        if gpu := _GPU.fullmatch(text):
-            if found:
-                found[-1].followed = True
-            found.append(_Listed(f"gpu{int(gpu[1])}", gpu[2], gpu[3], part.cite(number, line)))
-        elif text and (found or _LINK.fullmatch(text) or _NONE_UP.match(text)):
-            if not found:
-                found.append(_Listed(_UNNAMED, "", None, part.cite(number, line)))
-            _line(found[-1], text, part.cite(number, line))
-    most = max((len(one.states) for one in found), default=0)
+    found = list(_lists(part))
+    most = max((max(len(one.states), one.least) for one in found if one.states), default=0)
     for one in found:
         yield _gpu(one, most)
         if one.states and not one.whole(most):
             yield _incomplete(one, most)
+        yield from (_unreadable(one, where) for where in one.damaged)
         yield from _links(one)
         yield from _counters(one, part.at)
-    if found and len(found[-1].states) < most:
-        listed = len(found[-1].states)
+    if found and found[-1].key != _UNNAMED and (listed := len(found[-1].states)) < most:
         yield part.cut(part.text.rstrip().count("\n"), f"after {listed} of {most} NVLinks of {found[-1].key}")
+
+
+def _lists(part: Part) -> Iterator[_Listed]:
+    """The list of each GPU. Lines after a gap make a list of a GPU without a name."""
+    before: _Listed | None = None
+    lines: list[tuple[str, Evidence]] = []
+    for number, line in part.lines():
+        text, where = line.strip().removeprefix(_MODELS).lstrip(), part.cite(number, line)
+        if gpu := _GPU.fullmatch(text):
+            yield from _filled(before, lines)
+            if before:
+                before.followed = True
+            before, lines = _Listed(f"gpu{int(gpu[1])}", gpu[2], gpu[3], where), []
+        elif text and (before or lines or _LINK.fullmatch(text) or _NONE_UP.match(text)):
+            lines.append((text, where))
+    yield from _filled(before, lines)
+
+
+def _filled(gpu: _Listed | None, lines: Sequence[tuple[str, Evidence]]) -> Iterator[_Listed]:
+    """The list with its lines, and the lists of the lines that can be of other GPUs."""
+    while lines or gpu:
+        gpu = gpu or _Listed(_UNNAMED, "", None, lines[0][1])
+        own = _own([text for text, _ in lines])
+        for text, where in lines[:own]:
+            _line(gpu, text, where)
+        gpu.elided |= own < len(lines)
+        yield gpu
+        gpu, lines = None, lines[own:]
+
+
+def _own(lines: Sequence[str]) -> int:
+    """The number of lines that are of the same GPU as the first one.
+
+    After an omission mark, and after a number that the list has passed, the lines can be of another GPU. If links that
+    are active and links that are not are listed, no filter made the list, and a number that is missing is a gap, too.
+    """
+    found = [(place, link) for place, text in enumerate(lines) if (link := _LINK.fullmatch(text))]
+    for place, text in enumerate(lines):
+        if _MARK.match(text) and any(place < one for one, _ in found):
+            return place + 1
+    states = [
+        (place, int(link[1]), link[2].rstrip() == _INACTIVE)
+        for place, link in found
+        if link[2].rstrip() == _INACTIVE or _SPEED.fullmatch(link[2].rstrip())
+    ]
+    if sorted(number for _, number, _ in states) == list(range(len(states))):
+        return len(lines)  # the order of the lines is another one
+    for (_, last, _), (place, number, _) in pairwise(states):
+        if number < last or (number > last + 1 and len({down for *_, down in states}) > 1):
+            return place
+    return len(lines)
+
+
+def _unreadable(one: _Listed, where: Evidence) -> NotChecked:
+    why = f"{where.text[:60]!a} has no rate of an NVLink: the line is damaged"
+    return NotChecked(what="GpuLink.speed", subject=one.key, reason=Reason.UNREADABLE, path=where.source, detail=why)
 
 
 def _incomplete(one: _Listed, most: int) -> NotChecked:
     wanted = max(one.least, most, 1 + max(one.states))
     why = f"the list has {len(one.states)} links" + (f" of {wanted}" if wanted > len(one.states) else "")
-    how = "copy the whole output of nvidia-smi nvlink -s"
-    path = one.where.source
+    how, path = "copy the whole output of nvidia-smi nvlink -s", one.where.source
     return NotChecked(what="Gpu.nvlinks", subject=one.key, reason=Reason.INCOMPLETE, path=path, detail=why, how=how)
 
 
@@ -148,14 +199,19 @@ def _line(gpu: _Listed, text: str, where: Evidence) -> None:
     """Read a line below the line of a GPU."""
     link = _LINK.fullmatch(text)
     if link is None:
-        gpu.instances += bool(_INSTANCE.match(text))
+        if instance := _INSTANCE.match(text):
+            gpu.instances.add(int(instance[1]))
         if _NONE_UP.match(text):
             gpu.none_up = where
-        gpu.elided = gpu.elided or text.startswith(("[", "..", "…"))
+        gpu.elided |= bool(_MARK.match(text))
         return
     number, content = int(link[1]), link[2].rstrip()
     if speed := _SPEED.fullmatch(content):
-        gpu.states[number] = (from_gigabytes(float(speed[1])), where)
+        product = _product(gpu.name)
+        if is_nvlink_speed(float(speed[1]), product.link_version if product else None):
+            gpu.states[number] = (from_gigabytes(float(speed[1])), where)
+        else:
+            gpu.damaged.append(where)
     elif content == _INACTIVE:
         gpu.states[number] = (None, where)
     elif remote := _REMOTE.fullmatch(content):
@@ -195,9 +251,14 @@ def _gpu(one: _Listed, most: int) -> Gpu:
         nvlinks_present=len(states) if one.whole(most) else None,
         nvlink_rate=rate,
         mig=True if one.instances else None,
-        mig_instances=(one.followed and one.instances) or None,
+        mig_instances=(one.followed and _counted(one.instances)) or None,
         cites=cites,
     )
+
+
+def _counted(numbers: set[int]) -> int | None:
+    """How many there are. None if one of them is missing."""
+    return len(numbers) if numbers == set(range(len(numbers))) else None
 
 
 def _links(one: _Listed) -> Iterator[Record]:
