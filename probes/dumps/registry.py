@@ -42,6 +42,7 @@ READERS: tuple[Reader, ...] = (
     _reader("lspci", "dumps.pci.lspci:read"),
     _reader("lspci_records", "dumps.pci.lspci_records:read"),
     _reader("lspci_tree", "dumps.pci.lspci_tree:read"),
+    _reader("mlxlink", "dumps.network.mlxlink:read"),
     _reader("nccl", "dumps.benchmarks.nccl:read"),
     _reader("nccl_json", "dumps.benchmarks.nccl_json:read"),
     _reader("nccl_topo", "dumps.host.nccl_topo:read"),

@@ -1,7 +1,6 @@
-"""Tools whose output is about an InfiniBand fabric or an unnamed port. The format is known, but the reader gives no
-facts.
+"""Tools whose output is about an InfiniBand fabric. The format is known, but the reader gives no facts.
 
-infiniband-diags: ibnetdiscover(8), iblinkinfo(8), ibqueryerrors(8); mlxlink of NVIDIA's firmware tools.
+infiniband-diags: ibnetdiscover(8), iblinkinfo(8), ibqueryerrors(8).
 """
 
 from __future__ import annotations
@@ -17,10 +16,6 @@ _TOOLS = {
     "ibnetdiscover": r"(?:CA|SW|RT) {1,8}[0-9]{1,5} {1,4}[0-9]{1,3} 0x[0-9a-f]{16} |vendid=0x[0-9a-f]{1,8}[ \t]*$",
     "iblinkinfo": r"(?:CA|Switch): [^\n]{1,120}:[ \t]*\n[ \t]+(?:0x[0-9a-f]{16} [ \t]*)?[0-9]{1,5} {1,6}[0-9]{1,3}\[",
     "ibqueryerrors": r"Errors for (?:0x[0-9a-f]{16} )?\"",
-    "mlxlink": r"Operational Info[ \t]*\n[ \t]*-{4,}[ \t]*\n",
-}
-_WHY = {
-    "mlxlink": ("it does not name its device", "add the output of ibstat or ibv_devinfo"),
 }
 _FABRIC = (
     "a fabric has many nodes, but linkgauge evaluates one node",
@@ -35,7 +30,7 @@ def read(part: Part) -> Iterator[Record]:
     for tool, begun in _BEGUN.items():
         if found := begun.search(part.text):
             where = part.where(part.text.count("\n", 0, found.start()))
-            why, how = _WHY.get(tool, _FABRIC)
+            why, how = _FABRIC
             yield NotChecked(
                 what="Port.counters",
                 subject="node",

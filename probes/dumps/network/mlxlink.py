@@ -1,0 +1,80 @@
+"""mlxlink of NVIDIA's firmware tools (mstlink of mstflint), as text and with --json: state, speed and link downs of a
+port.
+
+mstflint, mlxlink/modules/mlxlink_commander.cpp and mlxlink_ui.cpp; docs.nvidia.com, MFT documentation, mlxlink utility.
+The output does not name its device; the command does. Without it, the port has no name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ....models.facts.machine import Port
+from ....models.facts.records import Observation, Record
+from ....models.facts.units import from_gigabits
+from ..core.fields import FactCollector
+from ..core.key_values import entry, plain
+from ..core.part import Part
+
+_COMMAND = (
+    r"(?:mlxlink|mstlink) (?:[^\n]{1,60} )?(?:-d|--device) (?P<device>[\w.:/-]{1,64})(?: (?:-p|--port) (?P<port>\d))?"
+)
+BEGIN = (
+    rf"^(?:[^\n]{{0,80}}\b{_COMMAND.replace('?P<device>', '?:').replace('?P<port>', '?:')}[^\n]*$"
+    r"|[ \t]*Operational Info[ \t]*\n[ \t]*-{4,}[ \t]*$|(?<=Info\n)-{4,}[ \t]*$"  # the line below a headline
+    r"|\{?[ \t]*\"Operational Info\"[ ]?:|\{\s{0,20}\"result\"[ ]?:\s{0,20}\{\s{0,20}\"output\"[ ]?:)"
+)
+ANY_LINE = (
+    r"^[ \t]*\"?(?:Physical state\"?[ ]{0,30}: ?\"?(?:LinkUp|ETH_AN_|Polling|Disabled)|Link Down Counter\"?[ ]{0,30}:"
+    r"|State(?:[ ]{3,30}:|\":) \"?(?:Active|Polling|Disable)|Speed(?:[ ]{3,30}:|\":) \"?(?:IB-[A-Z]|\d))"
+)
+_NAMED = re.compile(rf"\b{_COMMAND}")
+_SPEED = re.compile(r"(?:IB-(?P<grade>[A-Z0-9]{3,5})|(?:BASE-)?(?P<rate>\d{1,4})G(?:_\dX)?\b.*)")
+_LANES = re.compile(r"(\d{1,2})x")
+# Gb/s of a lane, as in the rates of /sys/class/infiniband (IBTA specification; kernel, ib_rate)
+_GRADES = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
+_STATES = {"active": "ACTIVE", "polling": "DOWN", "disable": "DOWN", "disabled": "DOWN", "down": "DOWN"}
+_PHYSICAL = {"linkup": "LinkUp", "polling": "Polling", "disabled": "Disabled"}
+_DOWNS = ("link down counter", "link down events")
+UNNAMED = "port"
+
+
+def read(part: Part) -> Iterator[Record]:
+    """A `Port` per output, and how often its link went down."""
+    found, counted = FactCollector(), dict[str, Observation]()
+    port, lanes, grade = UNNAMED, 0, ""
+    for number, line in part.lines():
+        where = part.cite(number, line)
+        if command := _NAMED.search(line):
+            port, lanes, grade = f"{command['device'].rpartition('/')[2]}/{command['port'] or 1}", 0, ""
+            continue
+        name, value = entry(line) or ("", "")
+        if name in _DOWNS and re.fullmatch("[0-9]{1,19}", value):
+            found.add(Port, port, where)
+            downs = Observation(
+                about=port, quantity="link_downed", unit="count", value=float(value), at=part.at, evidence=where
+            )
+            counted.setdefault(port, downs)
+        elif fields := _fields(name, value):
+            found.add(Port, port, where, **fields)
+        grade = speed["grade"] or "" if name == "speed" and (speed := _SPEED.fullmatch(value)) else grade
+        lanes = int(width[1]) if name == "width" and (width := _LANES.fullmatch(value)) else lanes
+        if lanes and grade in _GRADES:
+            rate = from_gigabits(lanes * _GRADES[grade])
+            found.add(Port, port, where, rate=rate, lanes=f"{lanes}X {grade}")
+    yield from found.records()
+    yield from counted.values()
+
+
+def _fields(name: str, value: str) -> dict[str, Any]:
+    """The fields of a line. Other words are of a damaged line."""
+    if name == "state":
+        return {"state": _STATES.get(plain(value))}
+    if name == "physical state":
+        return {"physical_state": _PHYSICAL.get(plain(value))}
+    if name == "speed" and (speed := _SPEED.fullmatch(value)) and (speed["grade"] in _GRADES or speed["rate"]):
+        rate = from_gigabits(float(speed["rate"])) if speed["rate"] else None
+        return {"link_layer": "InfiniBand" if speed["grade"] else "Ethernet", "rate": rate}
+    return {}
