@@ -17,7 +17,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """One setting. settings.toml defines the fields."""
 
     paths: tuple[str, ...] = ()
-    read: Literal["word", "bracket", "number", "match", "entry", "bit", "exists", "variable"]
+    read: Literal["word", "bracket", "number", "match", "entry", "bit", "exists", "variable", "tool"]
     entry: str = ""
     bit: int = 0
     service: str = ""

@@ -27,7 +27,7 @@ _LINES = (
     r"GDS release version(?: \(beta\))?: |nvidia_fs version: |CUFILE_[A-Z_]{3,40} : |properties\.\w{1,40} : "
     r"|NVMe(?: P2PDMA)?[ ]{1,20}: (?:Supported|Unsupported|compat|nvfs|p2pdma|c2c)\b"
     r"|GPU index [0-9]{1,4} |IOMMU ?: (?:dis|en|Pass)|Nvidia Driver Info Status: |Found ACS enabled for switch "
-    r"|Platform verification (?:succeeded|failed)"
+    r"|Platform verification (?:succeeded|failed)|Cuda Driver Version Installed: |Platform: [^\n]{1,80}, Arch: "
 )
 BEGIN = rf"^[ \t]*(?:{_COMMAND}|{_RESULT}|(?:{_RULE}){{1,3}}{_HEADINGS}|(?:{_RULE})?(?:{_LINES}))"
 _GDSIO = re.compile(rf"\s*{_COMMAND}")
@@ -45,6 +45,8 @@ _GPU = re.compile(
 )
 _FACTS = {
     "module": re.compile(r"\s*nvidia_fs version: +\d.*"),
+    # NVMe drives by PCI peer-to-peer DMA, or by nvidia-fs
+    "nvme": re.compile(r"\s*NVMe(?P<direct> P2PDMA)?[ ]{1,20}: (?P<mode>Supported|Unsupported|compat|nvfs|p2pdma|c2c)\s*"),
     "iommu": re.compile(r"\s*IOMMU ?: (?P<state>disabled|enabled|Pass-through or enabled)\s*"),
     "open": re.compile(r"\s*Nvidia Driver Info Status: .*\bNvidia Open Driver Installed\b.*"),
     "cuda": re.compile(r"\s*Cuda Driver Version Installed: +(?P<cuda>\d{4,6})\s*"),
@@ -73,6 +75,8 @@ def read(part: Part) -> Iterator[Record]:
 def _take(fields: FactCollector, kind: str, found: re.Match[str], cite: Evidence) -> None:
     if kind == "module":  # another source reads the module's version
         fields.add(Setting, "gds_module", cite, value="nvidia_fs")
+    elif kind == "nvme":
+        fields.add(Setting, "gds_nvme_p2pdma" if found["direct"] else "gds_nvme", cite, value=found["mode"])
     elif kind == "open":
         fields.add(Setting, "kernel_module", cite, value="Open Kernel Module")
     elif kind == "cuda":

@@ -191,7 +191,7 @@ def test_a_row_of_the_catalog_is_whole(name: str) -> None:
     assert {*row.only, *row.unless} <= settings().keys()
     assert bool(row.entry) == (row.read in ("entry", "bit", "match"))
     assert any("{process}" in path for path in row.paths[:1]) == bool(row.service)
-    assert bool(row.paths) == (row.read != "variable")
+    assert bool(row.paths) == (row.read not in ("variable", "tool"))
     ways = evaluated_by(row)
     if row.code is None:
         assert (ways, row.says) == (0, "")
