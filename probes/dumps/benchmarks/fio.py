@@ -19,7 +19,8 @@ from ..core.part import Part
 
 BEGIN = (
     r"^(?:[ \t]{0,8}\{\s{0,20}\"fio version\"[ ]{0,2}:|\w[^\n:]{0,80}: \(g=\d{1,4}\): rw=\w{1,20}, bs="
-    r"|Run status group \d{1,4} \(all jobs\):|fio: this platform does not support |note: both iodepth >= 1 and synch)"
+    r"|Run status group \d{1,4} \(all jobs\):|[ ]{0,4}(?:READ|WRITE): (?:bw|io)="
+    r"|fio: this platform does not support |note: both iodepth >= 1 and synch)"
 )
 _WHOLE = re.compile(r"^[ \t]*\{\s{0,20}\"fio version\"", re.MULTILINE)  # messages can precede it
 _OBJECT = re.compile(r"\{")
@@ -61,7 +62,7 @@ def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation
         group = job.get("groupid")
         if device and isinstance(group, int) and _uses_device(options):
             for side in ("read", "write"):
-                sums[group, device, _size(options.get("bs"))][side] += _rate(object_of(job.get(side)))
+                sums[group, device, _size(_blocks(options))][side] += _rate(object_of(job.get(side)))
     if any(
         not _uses_device({**common, **object_of(job.get("job options"))})
         for job in map(object_of, list_of(run.get("jobs")))
@@ -83,6 +84,12 @@ def _cached(where: str) -> NotChecked:
         detail="jobs with direct=0 or ioengine=null or mmap do not show the rate of a device",
         how="run fio with direct=1 and ioengine=libaio or io_uring",
     )
+
+
+def _blocks(options: Mapping[str, Any]) -> object:
+    """The block size. fio's default is 4 KiB (fio(1), blocksize); with bsrange or bssplit there are several."""
+    several = {"bsrange", "blocksize_range", "bssplit"} & options.keys()
+    return None if several else options.get("bs", options.get("blocksize", "4k"))
 
 
 def _uses_device(options: Mapping[str, Any]) -> bool:
@@ -112,7 +119,7 @@ def _size(text: object) -> int | None:
     return int(found[1]) * _SIZES.get(found[2], 1) or None if found else None
 
 
-def _read_text(part: Part) -> Iterator[Observation]:
+def _read_text(part: Part) -> Iterator[Observation | NotChecked]:
     """Read the sums of each group. The list of devices follows all groups."""
     disks = [found[1] for _, line in part.lines() if (found := _DISK.fullmatch(line))]
     sizes: dict[str, int | None] = {}
@@ -140,11 +147,27 @@ def _of_groups(
     disks: list[str],
     sizes: Mapping[str, int | None],
     seen: Mapping[str, list[tuple[str, float, Evidence]]],
-) -> Iterator[Observation]:
-    if len(set(disks)) == 1:
-        for group, rates in seen.items():
+) -> Iterator[Observation | NotChecked]:
+    """The rates of the only device. Without the line of the job, the block size is not known, and small blocks do not
+    show the rate of a link.
+    """
+    for group, rates in seen.items():
+        twice = len({side for side, _, _ in rates}) < len(rates)  # the line of the next group is missing
+        if len(set(disks)) == 1 and group in sizes and not twice:
             for side, value, cite in rates:
-                yield part.rate(_flow(disks[0], side, sizes.get(group), len(rates) > 1), value, cite)
+                yield part.rate(_flow(disks[0], side, sizes[group], len(rates) > 1), value, cite)
+        else:
+            lacks = (
+                "the lines of their job and group" if twice or group not in sizes else "the name of their only device"
+            )
+            yield NotChecked(
+                what="rate of a disk",
+                subject="node",
+                reason=Reason.INCOMPLETE,
+                path=rates[0][2].source,
+                detail=f"rates of fio without {lacks}",
+                how="keep the whole output of fio",
+            )
 
 
 def _flow(device: str, side: str, size: int | None, both: bool) -> Flow:

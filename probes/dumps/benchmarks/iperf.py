@@ -35,6 +35,7 @@ _LOCAL = re.compile(r"(?<![\w.])(?:127\.[0-9.]{5,11}|::1|localhost)\b")
 _LOOPBACK = "both ends are this machine, so no bytes went over the network"
 _LIMITED = "the options of the run limit its rate"
 _UDP_DEFAULT, _NEAR = from_bits(1 << 20), 0.02  # without -b, iperf3 sends 1 Mbit/s over UDP
+_FIRST = {"3", "4", "5"}  # the numbers of the only stream: those of its socket
 _HOST, _NETWORK = "host", "network"
 
 
@@ -48,6 +49,7 @@ class _Test:
     op: str = "tcp"
     # by role of the line, and whether it sums all streams
     sums: dict[tuple[str, bool], tuple[float, Evidence]] = field(default_factory=dict)
+    streams: set[str] = field(default_factory=set)
 
 
 def read(part: Part) -> Iterator[Record]:
@@ -65,6 +67,7 @@ def read(part: Part) -> Iterator[Record]:
             test.op = "udp"
         elif row := _ROW.fullmatch(cells_of(line)):
             rate = from_bits(float(row["rate"]) * _BITS[row["unit"]])
+            test.streams.add(row["stream"])
             test.sums[row["whose"], row["stream"] == "SUM"] = rate, part.cite(number, line)
     yield from _test_records(part, test)
 
@@ -73,6 +76,9 @@ def _test_records(part: Part, test: _Test) -> Iterator[Record]:
     for role in (("receiver", True), ("sender", True), ("receiver", False), ("sender", False)):
         if role in test.sums:
             rate, where = test.sums[role]
+            if not role[1] and (len(test.streams) > 1 or not test.streams <= _FIRST):
+                yield _no_rate(where.source, "streams of an iperf3 test without their sum")
+                return
             limited = test.op == "udp" and abs(rate / _UDP_DEFAULT - 1) < _NEAR
             if test.local or limited:
                 yield _invalid(where.source, _LOOPBACK if test.local else _LIMITED)

@@ -46,7 +46,9 @@ _GPU = re.compile(
 _FACTS = {
     "module": re.compile(r"\s*nvidia_fs version: +\d.*"),
     # NVMe drives by PCI peer-to-peer DMA, or by nvidia-fs
-    "nvme": re.compile(r"\s*NVMe(?P<direct> P2PDMA)?[ ]{1,20}: (?P<mode>Supported|Unsupported|compat|nvfs|p2pdma|c2c)\s*"),
+    "nvme": re.compile(
+        r"\s*NVMe(?P<direct> P2PDMA)?[ ]{1,20}: (?P<mode>Supported|Unsupported|compat|nvfs|p2pdma|c2c)\s*"
+    ),
     "iommu": re.compile(r"\s*IOMMU ?: (?P<state>disabled|enabled|Pass-through or enabled)\s*"),
     "open": re.compile(r"\s*Nvidia Driver Info Status: .*\bNvidia Open Driver Installed\b.*"),
     "cuda": re.compile(r"\s*Cuda Driver Version Installed: +(?P<cuda>\d{4,6})\s*"),
