@@ -16,6 +16,14 @@ BEGIN = (
     r"|\{\s{0,20}\"lscpu\"[ ]?:"  # lscpu -J
     r"|# dmidecode [0-9]|Handle 0x[0-9A-F]{4}, DMI type [0-9])"
 )
+# Lines of the three outputs alone. "Product Name: X" without its structure is read as nothing: it is of the machine or
+# of its board, and not the product of a GPU ("Product Name   : X").
+ANY_LINE = (
+    r"^[ \t]*(?:NUMA node\d{1,4} CPU\(s\):[ ]|Model name:[ ]{2,40}\S|Vendor ID:[ ]{2,40}[A-Z]|Socket\(s\):[ ]{2,40}\d"
+    r"|Core\(s\) per socket:[ ]|Hypervisor vendor:[ ]|(?:model name|vendor_id|physical id)[ \t]{1,9}: "
+    r"|[Ff]lags[ \t]{0,40}:[ ]{1,40}fpu |(?:System|Base Board|BIOS) Information$|(?:Manufacturer|Product Name): \S"
+    r"|\{?\"field\"[ ]?:[ ]?\"(?:NUMA node|Model name|Vendor ID|Socket|Core|Hypervisor))"
+)
 _ENTRY = re.compile(
     r"^[ \t]*(Model name|Vendor ID|Socket\(s\)|Core\(s\) per socket|Hypervisor vendor|Flags|flags|"
     r"NUMA node[0-9]{1,4} CPU\(s\)|physical id|model name|vendor_id|processor|"
@@ -23,6 +31,7 @@ _ENTRY = re.compile(
     r"(?::|[ \t]*:|[ \t]*$)[ \t]*([^\n]*)",
     re.MULTILINE,
 )
+_LSCPU = {"model name": "Model name", "vendor_id": "Vendor ID"}
 _JSON = re.compile(r"\"field\"[ ]?:[ ]?\"([^\"\n]{1,80}?):?\",\s{0,40}\"data\"[ ]?:[ ]?\"([^\"\n]{0,4000})\"")
 # Hypervisor names of lscpu (sys-utils/lscpu-virt.c of util-linux), mapped to the names of probes/system/node.py.
 _HYPERVISORS = {"KVM": "KVM", "Microsoft": "Microsoft Hyper-V", "Xen": "Xen", "VMware": "VMware"}
@@ -52,12 +61,13 @@ def read(part: Part) -> Iterator[Record]:
         cite = part.cite(line, found[0][:300])
         if name.endswith("Information"):
             structure = name
-        elif (structure, name) in _STRUCTURES and value not in _UNSET:
+        elif (structure, name) in _STRUCTURES and value not in _UNSET and "\t" not in value:
             node.setdefault(_STRUCTURES[structure, name], (value, cite))
         elif name == "processor":
             block = {}
         elif name in ("model name", "vendor_id"):
             block[name] = value, cite
+            summary.setdefault(_LSCPU[name], block[name])
         elif name == "physical id":
             packages.setdefault(value, block)
         elif name in ("Flags", "flags"):
@@ -67,8 +77,7 @@ def read(part: Part) -> Iterator[Record]:
     for line, found in part.matches(_JSON):
         if _ENTRY.match(f"{found[1]}:") and found[1] not in ("Flags", "flags"):
             summary.setdefault(found[1], (found[2].strip(), part.cite(line, f"{found[1]}: {found[2]}")))
-    yield from _sockets(summary)
-    yield from _processors(packages)
+    yield from _processors(packages) if packages else _sockets(summary)
     yield from _nodes(summary)
     yield from _machine(summary, node)
 
@@ -82,6 +91,8 @@ def _sockets(summary: Mapping[str, tuple[str, Evidence]]) -> Iterator[Record]:
     cores = _count(summary, "Core(s) per socket")
     if cores:
         cites["cores"] = summary["Core(s) per socket"][1]
+    if number is None and fields:  # the sockets are equal, and each machine has the first one
+        number = 1
     for index in range(number if number and number <= _MOST_SOCKETS else 0):
         yield Package(key=f"package{index}", cores=cores, cites=cites, **fields)
 

@@ -19,11 +19,15 @@ from ..core.part import Part
 BEGIN = (
     r"^Machine (?:L#0 )?\([^\n()]{1,400}(?:total|[KMG]B|\")[^\n]*\)[ \t]*$|^[ ]{2,8}(?:Package|Socket) L#[0-9]{1,4}\b"
 )
+ANY_LINE = (
+    r"^[ ]{0,80}(?:PCI (?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] \(|PCI L#\d{1,5} \(busid="
+    r"|HostBridge L#\d{1,5} \(buses=|NUMANode L#\d{1,4} \(P#)"
+)
 _LINE = re.compile(
     r"^( *)(Package|Socket|NUMANode|Group[01]?|Die|HostBridge|PCIBridge|PCI|Net(?:work)?|OpenFabrics|Block|GPU)\b"
     r"([^\n]*)$"
 )
-_PU = re.compile(r"\bPU L#\d{1,5} \(P#(\d{1,5})\)")
+_PU = re.compile(r"\bPU L#(\d{1,5}) \(P#(\d{1,5})\)")
 _PHYSICAL = re.compile(r"P#(\d{1,5})")
 _SHORT = re.compile(r" ((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) \(([^()]+)\)")
 _LONG = re.compile(
@@ -65,11 +69,13 @@ class _Place:
     cites: dict[str, Evidence] = field(default_factory=dict)
     cpus: list[int] = field(default_factory=list)
     numas: list[int] = field(default_factory=list)  # the NUMA nodes inside it
+    whole: bool = True  # no line with processors is missing
 
 
 def read(part: Part) -> Iterator[Record]:
     """Packages and NUMA nodes with their CPUs (if the text contains all of them), PCI functions, and devices."""
     above: list[_Place] = [_Place(-1, "Machine")]
+    counted = 0  # the logical number of the next processor
     for number, line in part.lines():
         if len(line) > _LONGEST:
             continue
@@ -81,9 +87,13 @@ def read(part: Part) -> Iterator[Record]:
             place = _Place(indent, found[2])
             yield from _read(place, found[3], part.cite(number, line), above)
             above.append(place)
-        elif cpus := [int(cpu) for cpu in _PU.findall(line)]:
+        for logical, cpu in _PU.findall(line) if not found else ():
+            if int(logical) != counted:  # lines are missing
+                for place in above[1:]:
+                    place.whole = False
+            counted = int(logical) + 1
             for place in above:
-                place.cpus += cpus
+                place.cpus.append(int(cpu))
     for place in above:
         place.cpus = []  # the truncated part can contain more CPUs
     for place in reversed(above):
@@ -100,6 +110,9 @@ def _read(place: _Place, rest: str, cite: Evidence, above: list[_Place]) -> Iter
         if model := _MODEL.search(rest):
             place.fields["model"], place.cites["model"] = model[1], cite
     elif place.kind == "NUMANode" and physical:
+        logical = re.match(r" L#(\d{1,4})", rest)
+        if logical and int(logical[1]) != sum(1 for _ in above[0].numas):  # lines of other nodes are missing
+            above[0].whole = False
         place.key = f"numa{int(physical[1])}"
         for other in above:
             other.numas.append(int(physical[1]))
@@ -115,7 +128,7 @@ def _finished(place: _Place) -> Iterator[Record]:
     Before hwloc 2, CPUs are inside their NUMA node. Since hwloc 2 they are beside it. If one place has several NUMA
     nodes, some of them can be without CPUs.
     """
-    cpus = tuple(sorted(set(place.cpus))) or None
+    cpus = (tuple(sorted(set(place.cpus))) if place.whole else ()) or None
     if place.kind in ("Package", "Socket") and place.key:
         cites = {name: cite for name, cite in place.cites.items() if name != "cpus" or cpus}
         yield Package(key=place.key, cpus=cpus, cites=cites, **place.fields)
@@ -128,7 +141,7 @@ def _finished(place: _Place) -> Iterator[Record]:
 def _function(place: _Place, rest: str, cite: Evidence, above: list[_Place]) -> Iterator[Record]:
     """A PCI function or root. Its NUMA node is the single one in the same package or group, if there is exactly one."""
     numas = next((other.numas for other in reversed(above) if other.numas), [])
-    numa = numas[0] if len(numas) == 1 else None
+    numa = numas[0] if len(numas) == 1 and above[0].whole else None
     outer = above[-1] if above[-1].kind in ("HostBridge", "PCIBridge") else None
     parent = outer.key or None if outer else None
     if found := _LONG.search(rest):

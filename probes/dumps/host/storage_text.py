@@ -24,6 +24,9 @@ BEGIN = (
 # A row of df -h without its heading; the second line of an array in mdstat.
 ANY_LINE = (
     r"^(?:\S{1,200}[ ]+(?:[a-z][\w.]*[ ]+)?[\d.,]+[KMGTP][ ]+[\d.,]+[KMGTP]?[ ]+-?[\d.,]+[KMGTP]?[ ]+[\d-]+%[ ]+/"
+    r"|[│├└─|`-]*[a-z][\w.!-]*[ ]+\d+:\d+[ ]+[01][ ]+\S+[ ]+[01][ ]+(?:disk|part)\b"
+    r"|nvme\d{1,4}[ ]{1,20}(?:\d{1,5}[ ]+)?\S{1,20}[ ]+\S[^\n]{0,60}[ ](?:pcie|tcp|rdma|fc)[ ]+[0-9a-f]"
+    r"|/dev/\S{1,60}[ ]+(?:[a-z]\w*[ ]+)?\d+[ ]+\d+[ ]+-?\d+[ ]+\d+%[ ]+/"
     r"|[ ]+\d{1,18} blocks [^\n]{0,120}\[\d{1,5}/\d{1,5}\] \[[U_]+\])"
 )
 _UNNAMED = "md"
@@ -81,7 +84,7 @@ class _Reading:
         """The records of one line."""
         if heading := _DF_HEADING.match(line):
             self.unit = _BLOCK_SIZES[heading[2]]
-        elif "%" in line and (self.unit or _HUMAN.search(line)):
+        elif "%" in line:
             yield from self._df(line, cite)
         elif found := (" on /" in line and _MOUNTED.match(line)) or (line[-1].isdigit() and _PROC_MOUNTS.match(line)):
             known = {"read_only": found[4] == "ro"} if found[4] else {}
@@ -102,7 +105,9 @@ class _Reading:
 
     def _df(self, line: str, cite: _Cite) -> Iterator[Record]:
         if found := _DF.match(line.strip()):
-            sizes = {"size": _bytes(found[3], self.unit or 1), "free": _bytes(found[4], self.unit or 1)}
+            known = self.unit or _HUMAN.search(line)  # without the heading, the size of a block is not known
+            pairs = (("size", found[3]), ("free", found[4])) if known else ()
+            sizes = {name: _bytes(text, self.unit or 1) for name, text in pairs}
             known = {name: size for name, size in sizes.items() if size is not None}
             yield from _mount(found[5].strip(), found[1], found[2], cite, known)
 
@@ -143,7 +148,7 @@ class _Reading:
         self.disks.append((depth, name))
         if kind == "disk":
             yield Disk(key=name)
-        elif kind == "part" and above:
+        elif kind == "part" and (above := _whole_of(name) or above):
             yield Disk(key=name, partition_of=above, cites={"partition_of": cite()})
         if found[4]:
             yield from _mount(found[4], f"/dev/{name}", None, cite, {})
@@ -157,6 +162,12 @@ class _Reading:
             model = line[begin:end].strip()
             if model and model.isprintable():
                 yield Disk(key=found[1], model=model, cites={"model": cite()})
+
+
+def _whole_of(partition: str) -> str | None:
+    """The disk of a partition, by the names of the kernel (block/genhd: "p" if the disk ends in a digit)."""
+    found = re.fullmatch(r"((?:nvme\d+n|mmcblk|md|nbd|loop)\d+)p\d+|((?:sd|vd|xvd|hd)[a-z]{1,3})\d+", partition)
+    return (found[1] or found[2]) if found else None
 
 
 def _level(line: str) -> str:

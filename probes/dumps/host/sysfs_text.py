@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -32,9 +32,29 @@ from ..core.part import Part
 _ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _PATH = rf"/(?:sys|proc)(?:/(?:{_ADDRESS}|pci[0-9a-f]{{4,8}}:[0-9a-f]{{2}}|[\w.,+@-]{{1,80}})){{2,16}}"
 _PROMPT = r"(?:\S{0,60}[$#] )?(?:sudo )?(?:cat|head|more) "
-BEGIN = rf"^[ \t]*(?:{_PROMPT}|==> )?{_PATH}(?::[^\n]|[ \t]+\S|[ \t]*\n)"
+BEGIN = (
+    rf"^[ \t]*(?:(?:{_PROMPT}|==> )?{_PATH}(?::[^\n]|[ \t]+\S|[ \t]*\n)"
+    r"|looking at (?:parent )?device '/devices/"
+    rf"|(?:==> )?(?:\.{{1,2}}/){{0,6}}(?:{_ADDRESS}/(?:(?:current|max)_link_\w{{5}}|numa_node)"
+    r"|[\w.-]{1,40}/ports/\d{1,3}/(?:state|phys_state|rate|link_layer|(?:hw_)?counters/\w{1,60})"
+    r"|[a-z][\w.-]{1,15}/(?:speed|mtu|carrier))(?:[: \t=]+[0-9U]| <==))"
+)
 _NAMES = "(?:current|max)_link_(?:speed|width)"
 ANY_LINE = rf"^[ \t]*(?:\./)?{_NAMES}[ \t]*[:=]?[ \t]*[0-9U]"  # without the path of the function
+# Paths relative to /sys/bus/pci/devices, /sys/class/infiniband and /sys/class/net, of grep, head and loops.
+_ATTRIBUTE = rf"(?:{_NAMES}|class|vendor|device|subsystem_\w{{1,20}}|numa_node)"
+_PORT_FILE = r"[\w.-]{1,40}/ports/\d{1,3}/(?:state|phys_state|rate|link_layer|(?:hw_)?counters/\w{1,60})"
+_BEFORE = r"[ \t]*(?:==> )?(?:\./|(?:\.\./){1,6})?"
+_RELATIVE = tuple(
+    (re.compile(rf"{_BEFORE}({form})(?=[: \t=])"), folder)
+    for form, folder in (
+        (rf"{_ADDRESS}/{_ATTRIBUTE}", "/sys/bus/pci/devices/"),
+        (_PORT_FILE, "/sys/class/infiniband/"),
+        (r"[a-z][\w.-]{1,15}/(?:speed|mtu|carrier)", "/sys/class/net/"),
+    )
+)
+_UDEV_DEVICE = re.compile(r"[ \t]*looking at (?:parent )?device '(/devices/[^'\n]{1,300})':")
+_UDEV_ATTRIBUTE = re.compile(r"[ \t]*ATTRS?\{(\w{1,60})\}==\"([^\"\n]{0,200})\"")
 _ORPHAN = re.compile(
     rf"^[ \t]*(?:\./)?(?P<name>{_NAMES})[ \t]*[:=]?[ \t]*(?P<value>[0-9U][^\n]*?)[ \t]*$", re.MULTILINE
 )
@@ -51,10 +71,29 @@ _NUMBERED = re.compile(r"[0-9]+: (\S.*)")
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 
 
+def _absolute(line: str) -> str:
+    """A line with a path relative to the folder of the class, or an attribute of udevadm, with its whole path."""
+    for form, folder in _RELATIVE:
+        if found := form.match(line):
+            return f"{'==> ' if '==> ' in found[0] else ''}{folder}{line[found.start(1) :]}"
+    return line
+
+
+def _of_udevadm(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of `udevadm info -a` as "PATH: value"."""
+    device = ""
+    for line in lines:
+        if found := _UDEV_DEVICE.match(line):
+            device = found[1]
+        attribute = _UDEV_ATTRIBUTE.match(line) if device else None
+        yield f"/sys{device}/{attribute[1]}: {attribute[2]}" if attribute else line
+
+
 def read(part: Part) -> Iterator[Record]:
     """PCI functions, ports, network devices and settings with the values in the text."""
     facts = _Facts()
-    part = replace(part, text=_MARKED.sub(r"cat \1", part.text))
+    lines = map(_absolute, _of_udevadm(part.text.split("\n")))
+    part = replace(part, text=_MARKED.sub(r"cat \1", "\n".join(lines)))
     yield from _orphans(part, facts)
     for line, found in part.matches(_LINE):
         path, rest = found["path"], found["rest"]

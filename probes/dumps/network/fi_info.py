@@ -12,6 +12,8 @@ from ....models.facts.units import from_gigabits
 from ..core.fields import FactCollector
 from ..core.part import Part
 
+_NAME = r"(?:rdmap[0-9a-fs]|efa_[0-9]|mlx[45]_|irdma[0-9]|bnxt_re)"
+ANY_LINE = rf"^[ \t]*(?:provider: [a-z][\w;-]{{1,60}}[ \t]*$|domain: {_NAME}|fi_(?:pci|link)_attr:[ \t]*$)"
 BEGIN = (
     r"^[ \t]*(?:provider: [\w;-]{1,60}[ \t]*\n[ \t]*fabric: |fi_info:[ \t]*$|fi_getinfo: -[0-9]|fi_device_attr:[ \t]*$)"
 )
@@ -19,13 +21,14 @@ _FIELD = re.compile(r"(?P<name>[a-z_]{2,30}):\s*(?P<value>\S.*)")
 _SECTION = re.compile(r"\s*(?P<name>[a-z_]{2,30}):\s*")
 _FAILED = re.compile(r"\s*(?P<what>fi_getinfo: -[0-9]{1,5}\b.{0,80})")
 # RDMA device names of udev and drivers. Domains of other providers are network devices or shared memory.
-_DEVICE = re.compile(r"(?P<device>(?:rdmap[0-9a-fs]|efa_[0-9]|mlx[45]_|irdma[0-9]|bnxt_re)\w{0,20})(?:-\w{1,10})?")
+_DEVICE = re.compile(rf"(?P<device>{_NAME}\w{{0,20}})(?:-\w{{1,10}})?")
 _PLACE = ("domain_id", "bus_id", "device_id", "function_id")  # decimal numbers
 
 
 def read(part: Part) -> Iterator[Record]:
     """RDMA devices that are a provider's domain; with -v also their PCI address and the rate of their port."""
     fields, provider, section, nic, place = FactCollector(), "", "", "", dict[str, int]()
+    begun = False  # the entry has its fabric
     for number, line in part.lines():
         where = part.cite(number, line)
         if failed := _FAILED.match(line):
@@ -40,7 +43,12 @@ def read(part: Part) -> Iterator[Record]:
             name, value = found["name"], found["value"]
             if name == "provider":
                 provider, section, nic = value, "", ""
-            elif name == "domain" and (device := _DEVICE.fullmatch(value)):
+            elif name == "fabric":  # it follows the provider of its entry
+                provider = "" if begun else provider
+            begun = name == "fabric" or (begun and name != "provider")
+            if name == "provider":
+                continue
+            if name == "domain" and (device := _DEVICE.fullmatch(value)):
                 fields.add(Rdma, device["device"], where, driver="efa" if provider == "efa" else None)
             elif section == "fi_device_attr" and name == "name":
                 known = _DEVICE.fullmatch(value)

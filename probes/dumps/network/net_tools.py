@@ -25,7 +25,8 @@ BEGIN = (
 # Lines of both tools without the device above them.
 ANY_LINE = (
     r"^[ \t]*(?:Speed: [0-9]{2,7}Mb/s|Link detected: (?:yes|no)|Duplex: (?:Full|Half)"
-    r"|[RT]X(?: errors)?:[ ]+bytes[ ]+packets[ ]+errors)"
+    r"|[RT]X(?: errors)?:[ ]+bytes[ ]+packets[ ]+errors"
+    r"|link/(?:ether|infiniband|loopback) [0-9a-f:]{17}|(?:Supported|Link partner advertised) link modes:)"
 )
 _UNNAMED = "nic"
 _SETTINGS = re.compile(rf"\s*Settings for (?P<name>{_NAME}):\s*")
@@ -53,6 +54,7 @@ class _Reading:
         default_factory=dict
     )  # the fastest mode, by device and list
     device: str = _UNNAMED
+    typed: str = ""  # the last device whose type was read
     listed: str = ""  # the field of the current list of link modes, which has several lines
     driver: str = ""
     file_device: str = ""  # the device in the file name of an ethtool -i output
@@ -70,6 +72,8 @@ def read(part: Part) -> Iterator[Record]:
         counted = f"{counts['direction'].lower()} {counts['names']}" if counts else ""
         if not counts:
             _read_line(reading, line, part.cite(number, line))
+    if reading.listed:  # more lines of the last list may be missing
+        reading.modes.pop((reading.device, reading.listed), None)
     for (device, name), (speed, where) in reading.modes.items():
         reading.fields.add(Net, device, where, **{name: speed})
     yield from reading.fields.records()
@@ -86,6 +90,9 @@ def _read_line(reading: _Reading, line: str, where: Evidence) -> None:
         reading.listed = _LISTS.get(found["name"], "")
         _field(reading, found["name"], found["value"], where)
     elif reading.device and (kind := _TYPE.match(line)):
+        if reading.typed == reading.device:  # the line of the next device is missing
+            reading.device = _UNNAMED
+        reading.typed = reading.device
         reading.fields.add(Net, reading.device, where, link_type=TYPES.get(kind["type"]))
     if reading.listed and reading.device:
         _fastest(reading, line, where)
