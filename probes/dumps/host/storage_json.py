@@ -10,9 +10,14 @@ from ....models.facts.machine import Disk, Mount, Nvme
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
 from ...storage.mounts import is_job_storage
+from ..core.json_pieces import beginning_is_missing, pieces
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
 
+ANY_LINE = (
+    r"^[ \t]*(?:\{[ \t]*)?(?:\"name\"[ ]?:[ ]?\"(?:/dev/)?(?:nvme|sd[a-z]|vd[a-z]|md|dm-|loop|mmcblk)"
+    r"|\"DevicePath\"[ ]?:[ ]?\"/dev/nvme)"
+)
 BEGIN = r"^[ \t]*\{\s{0,20}\"(?:blockdevices|Devices)\"[ ]{0,2}:\s{0,20}\["
 _OBJECT = re.compile(r"\{")
 _NAME = re.compile(r"(?:/dev/)?([a-z][\w.!-]{1,40})")
@@ -23,16 +28,17 @@ _DEEPEST = 8  # levels of disk, partition, array, volume ...
 def read(part: Part) -> Iterator[Record]:
     """A `Disk` per device and partition, and mounted file systems. A truncated text gives none."""
     end = 0
+    if not part.text.lstrip().startswith("{"):
+        yield beginning_is_missing(part)
+        yield from _of_pieces(part, 0)
+        return
     for document in documents(part, _OBJECT):
         if isinstance(document, NotChecked):
             yield document
+            yield from _of_pieces(part, end)
             return
-        cite, whole, end = Evidence(part.where(document.line), ""), document.value, document.end
-        for one in map(object_of, list_of(whole.get("blockdevices"))):
-            yield from _block(one, None, cite, 0)
-        for one in map(object_of, list_of(whole.get("Devices"))):
-            yield from _nvme(one, cite)
-            yield from _controllers(one, cite)
+        end = document.end
+        yield from _document(object_of(document.value), Evidence(part.where(document.line), ""))
     if part.text[end:].strip():
         line = part.where(part.text.count("\n", 0, end)).rpartition(":")[2]
         yield NotChecked(
@@ -41,6 +47,21 @@ def read(part: Part) -> Iterator[Record]:
             reason=Reason.UNREADABLE,
             detail=f"line {line}: the text after the JSON document was not read",
         )
+
+
+def _of_pieces(part: Part, start: int) -> Iterator[Record]:
+    for one, line in pieces(part, start):
+        yield from _document(one, Evidence(part.where(line), ""))
+
+
+def _document(one: dict[str, Any], cite: Evidence) -> Iterator[Record]:
+    """A whole document, or an object of an incomplete one."""
+    devices = [object_of(other) for other in list_of(one.get("blockdevices"))]
+    for other in devices or [one]:
+        yield from _block(other, None, cite, 0)
+    for other in map(object_of, list_of(one.get("Devices"))) if "Devices" in one else (one,):
+        yield from _nvme(other, cite)
+        yield from _controllers(other, cite)
 
 
 def _block(one: dict[str, Any], above: str | None, cite: Evidence, depth: int) -> Iterator[Record]:
@@ -61,7 +82,7 @@ def _block(one: dict[str, Any], above: str | None, cite: Evidence, depth: int) -
     points = one.get("mountpoints")
     for point in (one.get("mountpoint"), *list_of(points)):
         place = _text(point) or ""
-        if place.startswith("/") and kind != "loop":
+        if place.startswith("/") and kind != "loop" and not name[1].startswith("loop"):
             mount = Mount(key=place, device=f"/dev/{name[1]}", fstype=_text(one.get("fstype")))
             if is_job_storage(mount):
                 cites = {"device": cited, **({"fstype": cited} if mount.fstype else {})}

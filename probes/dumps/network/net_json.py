@@ -13,11 +13,13 @@ from typing import Any
 from ....models.facts.machine import Net, Port, Rdma
 from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ..core.fields import FactCollector
+from ..core.json_pieces import beginning_is_missing, pieces
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
 from .net_tools import TYPES, flags
 from .rdma_tools import PHYSICAL, port_state
 
+ANY_LINE = r"^[ \t]*\{?[ \t]*\"(?:ifname|ifindex|physical_state)\"[ ]?:"
 BEGIN = r"^[ \t]*\[\s{0,20}(?:\{[ ]?\},\s{0,20}){0,9}\{\s{0,20}\"ifindex\"[ ]?:"
 _LIST = re.compile(r"\[")
 _MOST_PORTS = 256
@@ -27,20 +29,34 @@ def read(part: Part) -> Iterator[Record]:
     """The facts of each device. A truncated text gives none."""
     fields = FactCollector()
     counted: list[Observation] = []
-    for document in documents(part, _LIST):
-        if isinstance(document, NotChecked):
-            yield document
-            continue
-        for one in map(object_of, list_of(document.value)):
+    for one, line in _objects(part):
+        if isinstance(one, NotChecked):
+            yield one
+        else:
             name = one.get("ifname")
             if isinstance(name, str) and 0 < len(name) < 65 and name.isprintable():
-                where = Evidence(part.where(document.line), name)
+                where = Evidence(part.where(line), name)
                 if "mtu" in one:
                     counted += _net(fields, one, name, where, part.at)
                 else:
                     _rdma(fields, one, name, where)
     yield from fields.records()
     yield from counted
+
+
+def _objects(part: Part) -> Iterator[tuple[dict[str, Any] | NotChecked, int]]:
+    """The object of each device, with its line. If the JSON is incomplete, those that are still clear."""
+    end = 0
+    for document in documents(part, _LIST):
+        if isinstance(document, NotChecked):
+            yield document, 0
+            yield from pieces(part, end)
+        else:
+            end = document.end
+            yield from ((object_of(one), document.line) for one in list_of(document.value))
+    if not end and not _LIST.search(part.text):
+        yield beginning_is_missing(part), 0
+        yield from pieces(part, 0)
 
 
 def _net(fields: FactCollector, one: Mapping[str, Any], name: str, where: Evidence, at: float) -> Iterator[Observation]:
