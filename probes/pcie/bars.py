@@ -11,6 +11,8 @@ from ..host.host import Host
 from ..parsing.parsers import hexadecimal, shown
 from ..sysfs.fact_reader import FactReader
 from .bound_devices import NVIDIA, gpus
+from .links import DEVICES
+from .power import is_asleep
 
 _WIDE, _UNSET = 0x0010_0000, 0x2000_0000  # IORESOURCE_MEM_64, IORESOURCE_UNSET of include/linux/ioport.h
 _SMALLEST = 20  # bit 0 of the sizes means 1 MiB
@@ -19,9 +21,10 @@ _SMALLEST = 20  # bit 0 of the sizes means 1 MiB
 def read_pci_windows(host: Host) -> Iterator[Record]:
     """Yield the size and the largest possible size of each NVIDIA GPU's second window. The first contains registers."""
     for address in gpus(host, NVIDIA):
-        reading = FactReader(host, Pci, address, f"sys/bus/pci/devices/{address}")
+        reading = FactReader(host, Pci, address, f"{DEVICES}/{address}")
         reading.take("bar1", "resource", second_window)
-        reading.take("bar1_max", f"resource{_second(reading.text('bar1') or '')}_resize", largest)
+        if not is_asleep(host, f"{DEVICES}/{address}"):
+            reading.take("bar1_max", f"resource{_second(reading.text('bar1') or '')}_resize", largest)
         yield from reading.records()
 
 

@@ -15,6 +15,7 @@ from ..host.host import Host, Unreadable
 from ..host.live import Live
 from ..network.port_traffic import COUNTERS
 from ..parsing.parsers import PCI_ADDRESS, pcie_speed
+from .power import is_asleep
 
 _INTERVAL = 0.1  # seconds between two samples of the counters
 BUSY = 50e6  # bytes per second: above management traffic, below the traffic of any job
@@ -56,7 +57,10 @@ def _speeds(host: Host, folder: str, text: str, seen: set[str]) -> Iterator[Reco
         if not PCI_ADDRESS.fullmatch(address) or address in seen:
             continue
         seen.add(address)
-        path = "/".join((*parts[:depth], "current_link_speed"))
+        function = "/".join(parts[:depth])
+        if is_asleep(host, function):
+            continue
+        path = f"{function}/current_link_speed"
         try:
             speed = pcie_speed(host.read(path) or "Unknown")
         except (Unreadable, ValueError):

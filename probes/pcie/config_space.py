@@ -16,9 +16,11 @@ from ...models.facts.pci_classes import kind_of
 from ...models.facts.reason import Reason, reason_of
 from ...models.facts.records import Evidence, NotChecked, Record
 from ..host.host import Host
+from ..host.live import Live
 from ..parsing.parsers import PCI_ADDRESS
 from .bound_devices import gpus, rdma
 from .links import DEVICES
+from .power import is_asleep
 
 DEADLINE = 5.0  # seconds
 WANTED = frozenset({"bridge", "gpu", "nic", "nvme", "nvswitch"})
@@ -44,11 +46,11 @@ def read_pci_config(host: Host) -> Iterator[Record]:
 
 def capabilities(root: str = "/") -> Iterator[Record]:
     """The call `pci_config`: a `Pci` for each bridge, GPU, NIC and NVMe controller with a PCI Express capability."""
-    folder = os.path.join(root, DEVICES)
+    folder, host = os.path.join(root, DEVICES), Live(root)
     denied = False
     for address in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         path = f"{DEVICES}/{address}/config"
-        if not PCI_ADDRESS.fullmatch(address) or _asleep(os.path.join(root, DEVICES, address)):
+        if not PCI_ADDRESS.fullmatch(address) or is_asleep(host, f"{DEVICES}/{address}"):
             continue
         try:
             with open(os.path.join(root, path), "rb", buffering=0) as file:
@@ -68,15 +70,6 @@ def capabilities(root: str = "/") -> Iterator[Record]:
             yield capability
     if denied:
         yield NotChecked(what="Pci.acs", subject="node", reason=Reason.PERMISSION, detail=_DENIED, how="run as root")
-
-
-def _asleep(folder: str) -> bool:
-    """Whether the function is in D3cold, without power. Reading its configuration space would wake it."""
-    try:
-        with open(f"{folder}/power_state", "rb", buffering=0) as file:
-            return file.read(16).startswith(b"D3cold")
-    except OSError:
-        return False
 
 
 def _wanted(config: bytes) -> bool:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from functools import lru_cache
 
 from ...models.facts.machine import Pci
 from ...models.facts.reason import Reason
-from ...models.facts.records import Evidence, NotChecked, Observation, Record
+from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
-from ..parsing.parsers import PCI_ADDRESS, count, is_lost, pcie_speed, pcie_width
+from ..parsing.parsers import PCI_ADDRESS, is_lost, pcie_speed, pcie_width
 from ..sysfs.fact_reader import FactReader
+from .aer import read_errors
+from .power import is_asleep
 
 DEVICES = "sys/bus/pci/devices"
 ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
@@ -22,8 +23,6 @@ NO_ATTRIBUTES = "the kernel shows no link attributes"
 NEEDS_ATTRIBUTES = "Linux 4.13 or later, with all of sysfs"
 _BUILT = {"max_speed": "max_link_speed", "max_width": "max_link_width"}
 _NOW = {"speed": "current_link_speed", "width": "current_link_width"}
-# Unsupported requests are left out of the sums: probing for missing devices causes them on healthy machines.
-_HARMLESS = frozenset({"UnsupReq"})
 
 
 def read_pci_links(host: Host) -> Iterator[Record]:
@@ -33,12 +32,14 @@ def read_pci_links(host: Host) -> Iterator[Record]:
     parents = {address: parent_of(folder, placed) for address, folder in placed.items()}
     below = {address for address, parent in parents.items() if parent and PCI_ADDRESS.fullmatch(parent)}
     ends = below | {str(parents[address]) for address in below}
+    counting: dict[str, str] = {}
     for address in (each for each in placed if each in ends):
         reading = FactReader(host, Pci, address, placed[address])
-        link_now(reading)
+        link_now(reading, is_asleep(host, placed[address]))
         yield from reading.records()
         if not reading.absent.issuperset(_NOW):  # conventional PCI has neither link attributes nor AER
-            yield from _aer(host, address, placed[address])
+            counting[address] = placed[address]
+    yield from read_errors(host, counting)
 
 
 def function_folders(host: Host) -> tuple[Mapping[str, str], list[NotChecked]]:
@@ -83,13 +84,9 @@ def link_built(reading: FactReader, required: bool) -> None:
         )
 
 
-def link_now(reading: FactReader) -> None:
-    """Read the trained speed and width, or set `lost` if the function does not respond.
-
-    A function in D3cold has no power and is not read: since Linux 6.18 reading wakes it (drivers/pci/pci-sysfs.c);
-    older kernels show it like a lost one.
-    """
-    if reading.peek("power_state") == "D3cold":
+def link_now(reading: FactReader, asleep: bool) -> None:
+    """Read the trained speed and width, or set `lost` if the function does not respond."""
+    if asleep:
         reading.set(lost=False)
         reading.miss("link", Reason.AT_REST, "it sleeps without power (D3cold)", "wake it: use the device")
         return
@@ -108,37 +105,3 @@ def _miss_absent(reading: FactReader, files: Mapping[str, str]) -> None:
     for field, name in files.items():
         if field in reading.absent:
             reading.miss(field, Reason.NOT_INSTALLED, f"{name} is not there, though other link attributes are")
-
-
-def _aer(host: Host, address: str, folder: str) -> Iterator[Record]:
-    """Yield errors since boot by severity (ABI/testing/sysfs-bus-pci-devices-aer_stats; lines of name and count)."""
-    for severity in ("correctable", "nonfatal", "fatal"):
-        path = f"{folder}/aer_dev_{severity}"
-        try:
-            text = host.read(path)
-            if text is None:
-                continue
-            number, shown = _errors(text)
-        except Unreadable as refusal:
-            yield refusal.missed(f"Pci.aer_{severity}", address, path)
-            continue
-        except ValueError:
-            why = f"{path} does not hold a name and a number a line"
-            yield NotChecked(what=f"Pci.aer_{severity}", subject=address, reason=Reason.UNREADABLE, detail=why)
-            continue
-        yield Observation(
-            about=address,
-            quantity=f"aer_{severity}",
-            unit="count",
-            value=number,
-            at=host.now(),
-            evidence=Evidence(path, shown),
-        )
-
-
-@lru_cache(maxsize=256)  # nearly all files have the same text: no errors
-def _errors(text: str) -> tuple[float, str]:
-    """Return the number of errors and a text with their names. Raises ValueError."""
-    counts = {name: count(number) for name, number in (line.rsplit(None, 1) for line in text.splitlines())}
-    seen = {name: n for name, n in counts.items() if n and not name.startswith("TOTAL") and name not in _HARMLESS}
-    return float(sum(seen.values())), ", ".join(f"{name} {n}" for name, n in seen.items()) or "no errors"

@@ -15,6 +15,7 @@ from ..parsing.parsers import PCI_ADDRESS, count, hexadecimal, known, word
 from ..sysfs.fact_reader import FactReader
 from .links import NEEDS_ATTRIBUTES, NO_ATTRIBUTES, ROOT, function_folders, link_built, link_now, parent_of
 from .pci_ids import read_names
+from .power import is_asleep
 
 SLOTS = "sys/bus/pci/slots"
 # Format: pci_uevent of drivers/pci/pci-driver.c.
@@ -42,7 +43,7 @@ def read_pci(host: Host) -> Iterator[Record]:
         for root in _roots(folder):
             roots.setdefault(root.key, root)
     yield from roots.values()
-    yield from _unread_nics(functions, folders)
+    yield from _unread_nics(host, functions, folders)
     if functions:
         yield from read_names(host, functions)
 
@@ -58,11 +59,12 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
         reading.take("numa", "numa_node", known)
     if kind != "bridge" and below:  # firmware labels removable devices
         reading.take("label", "label", word)
-    if below or kind == "bridge":
-        link_built(reading, required=below and kind in _EXPRESS and address.endswith(".0") and not physfn)
-    elif kind != "pci":  # a hypervisor may pass through the function with its link
-        link_built(reading, required=False)
-        link_now(reading)
+    asleep = (below or kind != "pci") and is_asleep(host, folder)
+    if not asleep and (below or kind != "pci"):
+        express = below and kind in _EXPRESS and address.endswith(".0") and not physfn
+        link_built(reading, required=express)
+    if not below and kind not in ("bridge", "pci"):  # a hypervisor may pass through the function with its link
+        link_now(reading, asleep)
     reading.set(
         parent=parent,
         driver=reading.target("driver", "driver"),
@@ -73,7 +75,7 @@ def _function(host: Host, address: str, folder: str, parent: str | None, slot: s
     yield from reading.records()
 
 
-def _unread_nics(functions: Sequence[Pci], folders: Mapping[str, str]) -> Iterator[NotChecked]:
+def _unread_nics(host: Host, functions: Sequence[Pci], folders: Mapping[str, str]) -> Iterator[NotChecked]:
     """Yield a NotChecked for each NIC below a port if the kernel shows no link attributes of it.
 
     If it shows those of other products only, a NIC without them is a conventional PCI card.
@@ -82,7 +84,8 @@ def _unread_nics(functions: Sequence[Pci], folders: Mapping[str, str]) -> Iterat
     nics = [one for one in functions if kind_of(one) == "nic" and one.max_width is None and one.max_speed is None]
     for nic in nics:
         known = not shown or (nic.vendor, nic.device) in shown
-        if known and nic.parent in folders and nic.key.endswith(".0") and not nic.physfn:
+        below = nic.parent in folders and nic.key.endswith(".0") and not nic.physfn
+        if known and below and not is_asleep(host, folders[nic.key]):
             yield NotChecked(
                 what="Pci.width",
                 subject=nic.key,

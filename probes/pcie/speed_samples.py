@@ -13,6 +13,7 @@ from ...models.facts.records import Evidence, Observation, Record
 from ...models.facts.units import as_transfers
 from ..host.host import Host, Unreadable
 from ..parsing.parsers import PCI_ADDRESS, pcie_speed
+from .power import is_asleep
 
 FEWEST = 5  # samples that a result needs
 
@@ -33,6 +34,8 @@ class LinkSamples:
         for depth, part in enumerate(parts, 1):
             if PCI_ADDRESS.fullmatch(part):
                 path = "/".join((*parts[:depth], "current_link_speed"))
+                if path not in self.fastest and is_asleep(self.host, path.rpartition("/")[0]):
+                    continue  # once awake, it stays awake during the load
                 try:
                     speed = pcie_speed(self.host.read(path) or "Unknown")
                 except (Unreadable, ValueError):

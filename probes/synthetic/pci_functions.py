@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ...models.facts.pcie_rates import generation
 from ...models.facts.records import Evidence, Observation
+from ..host.entries import Folder
+from ..parsing.parsers import PCI_ADDRESS
 from .models import CLASSES, VENDORS
 from .pci import Function
 from .schema import Node
@@ -57,7 +59,10 @@ def write_functions(tree: TreeWriter, node: Node, functions: Iterable[Function])
             tree.put(f"{folder}/label", change.label)
         if change.slot:
             tree.put(f"sys/bus/pci/slots/{change.slot}/address", function.address.rpartition(".")[0])
-        tree.files(folder, **_link(function), **(_aer(function) if not node.virtual else {}), **_windows(function))
+        counters = {} if node.virtual else _aer(function)
+        tree.files(folder, **_link(function), **counters, **_windows(function))
+        if counters and not PCI_ADDRESS.search(folder.rpartition("/")[0]):
+            _aer_service(tree, function)
         _virtual_function(tree, function)
 
 
@@ -176,6 +181,13 @@ def _aer(function: Function) -> Mapping[str, str]:
         "aer_dev_fatal": _counters(_UNCORRECTABLE, fatal, "TOTAL_ERR_FATAL"),
         "aer_dev_nonfatal": _counters(_UNCORRECTABLE, other, "TOTAL_ERR_NONFATAL"),
     }
+
+
+def _aer_service(tree: TreeWriter, port: Function) -> None:
+    """Write the service of a root port whose errors the kernel counts (pcie_device_init of portdrv.c)."""
+    name = f"{port.address}:pcie002"
+    tree.put(f"{port.folder}/{name}", Folder())
+    tree.link(f"sys/bus/pci_express/devices/{name}", f"{port.folder}/{name}")
 
 
 def _counters(names: Iterable[str], numbers: Mapping[str, int], total: str) -> str:
