@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+
+_MOST_OVERRUNS = 100  # a kernel that logs faster than this process reads
 
 
 def bounded_read(path: str, most: int, flags: int = 0) -> bytes:
@@ -27,10 +28,25 @@ def bounded_read(path: str, most: int, flags: int = 0) -> bytes:
 
 
 def read_up_to(descriptor: int, most: int) -> bytes:
-    """The whole content of the open file. For a file above `most` bytes: its start, up to 64 KiB more than `most`."""
-    parts, size = [], 0
-    with suppress(BlockingIOError):  # an empty pipe
-        while size <= most and (part := os.read(descriptor, 1 << 16)):
-            parts.append(part)
-            size += len(part)
+    """The whole content of the open file. For a file above `most` bytes: its start, up to 64 KiB more than `most`.
+
+    /dev/kmsg gives EPIPE if the kernel has overwritten the next record, and the read after it gives the oldest record
+    that is left (ABI/testing/dev-kmsg). The content then starts there, so that it has no gap.
+    """
+    parts: list[bytes] = []
+    overruns = 0
+    while sum(map(len, parts)) <= most:
+        try:
+            part = os.read(descriptor, 1 << 16)
+        except BlockingIOError:  # an empty pipe
+            break
+        except BrokenPipeError:
+            overruns += 1
+            if overruns > _MOST_OVERRUNS:
+                raise
+            parts = []
+            continue
+        if not part:
+            break
+        parts.append(part)
     return b"".join(parts)

@@ -84,7 +84,7 @@ def byte_counts(host: Host) -> Mapping[str, int]:
     Unreadable counters are left out. The counters of a network device do not include RDMA traffic of the same port.
     """
     counts: dict[str, int] = {}
-    for kind, count in (("net", _net_bytes), ("infiniband", _rdma_bytes), ("block", _disk_bytes)):
+    for kind, count in (("net", _net_bytes), ("infiniband", _rdma_bytes), ("block", disk_bytes)):
         for name in host.list(f"sys/class/{kind}"):
             try:
                 folder = host.resolve(f"sys/class/{kind}/{name}")
@@ -108,6 +108,10 @@ def _rdma_bytes(host: Host, folder: str) -> int:
     return total
 
 
-def _disk_bytes(host: Host, folder: str) -> int:
+def disk_bytes(host: Host, folder: str) -> int:
+    """Return the bytes that a disk or partition has read and written since boot.
+
+    Raises Unreadable, ValueError and IndexError.
+    """
     cells = (host.read(f"{folder}/stat") or "").split()
     return _SECTOR * (int(cells[2]) + int(cells[6]))  # sectors read, sectors written

@@ -18,13 +18,13 @@ from ....models.graph.topology import Device, Topology
 from ....models.report import Report
 from ...host.host import Host, Unreadable
 from ...host.live import Live
-from ...pcie.speed_samples import LinkSamples
 from ...storage.block_mounts import MountedFolder, disk_of, mount_points_of, mounted_folder
 from ..probe import Probe, Scope
 from . import data_blocks, direct_io, disk_write
 from . import fio_gdsio as disk_tools
 from .data_blocks import BLOCK, Block, NoData
 from .direct_io import Transfer
+from .disk_links import DiskLinks
 
 _DEPTH, _MOST_THREADS = 8, 64  # concurrent reads of a disk (more gain little), and of an array at most
 _SECONDS = {"quick": 0.25, "full": 3.0}  # for one disk
@@ -166,7 +166,7 @@ def _blocks(host: Host, name: str, folder: MountedFolder | None, most: int) -> l
 def _read(host: Host, name: str, blocks: Sequence[Block], effort: str) -> Iterator[Record]:
     """Measure reads of the blocks, at "full" with fio if it is installed."""
     folder = _folder(host, name)
-    samples = LinkSamples(host, folder)
+    samples = DiskLinks(host, name)
     parts = host.list(f"{folder}/slaves") if folder else []  # the disks of an array
     depth = min(_MOST_THREADS, _DEPTH * max(1, len(parts)))
     flow = Flow("read", (name, "host"))

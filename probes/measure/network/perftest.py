@@ -22,6 +22,7 @@ from .client_server import both_ends, free_port
 SIZE = MIB  # bytes of a message: InfiniBand reaches 99 % of its rate from 128 KiB on (link-facts)
 _SMALL = 8  # bytes of a message in the latency test
 _TRIES = 1000
+_HERE = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +90,20 @@ def _run(test: Test, program: str, options: list[str], watch: Callable[[], None]
     device, _, number = test.port.partition("/")
     port = test.at or free_port()
     # -F: do not fail if the CPU frequency varies
-    command = [program, "-d", device, "-i", number or "1", "-p", str(port), "-F", *options, *_memory(test, program)]
+    help_text = run([program, "--help"], 5.0, ends_with=(0, 1))
+    arguments = ["-d", device, "-i", number or "1", "-p", str(port), "-F", *options, *_memory(test, help_text)]
     if test.peer:
-        return run([*command, test.peer], test.seconds, watch=watch)
-    return both_ends(command, [*command, "127.0.0.1"], port, test.seconds, NUMBERED, watch)
+        return run([program, *arguments, test.peer], test.seconds, watch=watch)
+    # Without this option the server listens on all addresses of the machine.
+    here = ["--bind_source_ip", _HERE] if "--bind_source_ip" in help_text else []
+    return both_ends([program, *here, *arguments], [program, *arguments, _HERE], port, test.seconds, NUMBERED, watch)
 
 
-def _memory(test: Test, program: str) -> list[str]:
+def _memory(test: Test, help_text: str) -> list[str]:
     """Return the option for the GPU. Raises ToolFailed if perftest was built without CUDA, and Refused."""
     if test.gpu is None:
         return []
     number = tool_may_use(test.gpu, test.bus or "", test.owned)
-    help_text = run([program, "--help"], 5.0, ends_with=(0, 1))
     if "--use_cuda_bus_id" in help_text and test.bus:
         return [f"--use_cuda_bus_id={test.bus}"]
     if "--use_cuda" in help_text:

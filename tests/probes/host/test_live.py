@@ -207,3 +207,32 @@ def test_under_the_root_of_this_machine_its_kernel_answers(
 def test_the_origin_is_what_the_report_says() -> None:
     assert Live().origin == "live"
     assert Live("/tmp", "dumps").origin == "dumps"
+
+
+@pytest.mark.parametrize(
+    ("reads", "text"),
+    [
+        # The next record was overwritten before it was read: the log starts at the oldest record that is left.
+        ([b"6,7,90;old\n", errno.EPIPE, b"6,900,95;new\n", b"6,901,96;newer\n"], "6,900,95;new\n6,901,96;newer"),
+        ([errno.EPIPE, errno.EPIPE, b"6,900,95;new\n"], "6,900,95;new"),
+        ([b"6,7,90;all\n"], "6,7,90;all"),
+        ([errno.EPIPE] * 200, None),
+    ],
+)
+def test_a_log_whose_records_are_overwritten_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[bytes | int], text: str | None
+) -> None:
+    """/dev/kmsg returns EPIPE once, then goes on (kernel documentation, ABI/testing/dev-kmsg)."""
+    (tmp_path / "kmsg").touch()
+    answers = iter([*reads, errno.EAGAIN])
+
+    def kernel(descriptor: int, size: int) -> bytes:
+        if isinstance(answer := next(answers), int):
+            raise OSError(answer, os.strerror(answer))
+        return answer
+
+    monkeypatch.setattr(os, "read", kernel)
+    if text is None:
+        assert refusal(Live(str(tmp_path)).read, "kmsg") == errno.EPIPE
+    else:
+        assert Live(str(tmp_path)).read("kmsg") == text

@@ -18,7 +18,10 @@ if "--version" in ARGS or "--help" in ARGS:
     sys.exit(1)
 port = int(ARGS[ARGS.index("-p") + 1])
 if ARGS[-1] != "127.0.0.1":
-    with socket.create_server(("", port)) as server:
+    bound = ARGS[ARGS.index("--bind_source_ip") + 1] if "--bind_source_ip" in ARGS else ""
+    with open({log!r}, "a") as log:
+        print("server", bound or "everywhere", file=log)
+    with socket.create_server((bound, port)) as server:
         server.accept()
     sys.exit(0)
 socket.create_connection(("127.0.0.1", port)).close()

@@ -109,7 +109,19 @@ def test_the_rate_of_an_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert rate.evidence.text == f"ib_write_bw Version: 6.06 -s 1048576 -n 2000 --report_gbits: {ROW.strip()}"
     assert isinstance(moved, Observation)
     assert (moved.about, moved.quantity, moved.value) == ("mlx5_3", "bytes_moved", 2000 << 20)
-    assert log.read_text().startswith("-d mlx5_3 -i 2 -p ")
+    server, client = log.read_text().splitlines()
+    assert server == "server everywhere"  # a perftest without the option
+    assert client.startswith("-d mlx5_3 -i 2 -p ")
+
+
+def test_the_server_listens_on_the_tested_address_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The option is in perftest_parameters.c of perftest (usage: "--bind_source_ip")."""
+    usage = "      --bind_source_ip  Source IP of the interface used for connection establishment."
+    log = fake_tools.perftest(tmp_path, monkeypatch, "ib_write_bw", f"print({TABLE!r})", usage)
+    assert isinstance(asked("itself", "quick", "mlx5_3/2")[0], Observation)
+    server, client = log.read_text().splitlines()
+    assert server == "server 127.0.0.1"
+    assert "--bind_source_ip" not in client
 
 
 def test_everything_of_an_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
