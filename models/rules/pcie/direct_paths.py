@@ -17,7 +17,10 @@ _FABRIC = 12.5e9  # bytes per second; slower Ethernet ports are for management
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """Two functions that communicate, and the ports on the path up to their common port."""
+    """Two functions that communicate, and the ports strictly below their common port on the path.
+
+    Without a common port there are none: such traffic goes through the root complex, whatever ACS is set to.
+    """
 
     a: Pci
     b: Pci
@@ -95,10 +98,12 @@ def _peers(snapshot: Snapshot) -> Iterator[Peers]:
 
 
 def _between(snapshot: Snapshot, a: Pci, b: Pci) -> tuple[tuple[str, ...], str | None]:
-    """The ports on the path between two functions, and their common port. None: they meet at the root complex."""
+    """The ports strictly below the common port of two functions, and this port. None: they meet at the root complex."""
     above_a, above_b = ports_above(snapshot)[a.key], ports_above(snapshot)[b.key]
     common = next((port for port in above_a if port in above_b), None)
-    branches = (above[: above.index(common)] if common else above for above in (above_a, above_b))
+    if common is None:
+        return (), None
+    branches = (above[: above.index(common)] for above in (above_a, above_b))
     return tuple(port for branch in branches for port in branch), common
 
 

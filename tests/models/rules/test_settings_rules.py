@@ -124,13 +124,27 @@ def test_redirection_names_its_ports() -> None:
     assert found.evidence == (CITE,)
 
 
-def test_redirection_at_root_ports_is_one_finding_of_the_node() -> None:
-    ports = [port(f"0000:{n}0:01.0", f"pci0000:{n}0", ON) for n in (4, 6, 8)]
-    cards = [gpu(f"0000:{n}1:00.0", f"0000:{n}0:01.0") for n in (4, 6)]  # the third port leads to no peer
-    (found,) = findings(METAL, *ports, *cards)
-    assert (found.subject, found.observed) == ("node", "ReqRedir CmpltRedir")
-    assert "0000:40:01.0, 0000:60:01.0" in found.message
-    assert "0000:80" not in found.message
+def test_gpus_on_separate_root_ports_meet_at_the_root_complex_in_any_case() -> None:
+    ports = [port(f"0000:{n}0:01.0", f"pci0000:{n}0", ON) for n in (4, 6)]
+    cards = [gpu(f"0000:{n}1:00.0", f"0000:{n}0:01.0") for n in (4, 6)]
+    assert told(METAL, *ports, *cards) == []
+    # Root ports of one root complex share a bridge, and no port.
+    ports = [port(f"0000:40:0{n}.0", "pci0000:40", ON) for n in (1, 2)]
+    cards = [gpu(f"0000:4{n}:00.0", f"0000:40:0{n}.0") for n in (1, 2)]
+    assert told(METAL, *ports, *cards) == []
+
+
+def test_the_common_port_and_those_above_it_do_not_redirect() -> None:
+    """Two switches below one port of a third: only the ports below the third's port are between the GPUs."""
+    common, uplinks = "0000:17:00.0", ("0000:18:00.0", "0000:1c:00.0")
+    ports = [port("0000:16:01.0", "pci0000:16", ON), port(common, "0000:16:01.0", ON)]
+    ports += [port(f"0000:17:0{n}.0", common, ()) for n in (1, 2)]
+    below = [port(uplinks[n], f"0000:17:0{n + 1}.0", None) for n in (0, 1)]
+    leaves = [port(f"0000:{bus}:00.0", uplink, ()) for bus, uplink in zip(("19", "1d"), uplinks, strict=True)]
+    cards = [gpu("0000:1a:00.0", "0000:19:00.0"), gpu("0000:1e:00.0", "0000:1d:00.0")]
+    assert told(METAL, *ports, *below, *leaves, *cards) == []
+    (found,) = findings(METAL, *ports, *below, port("0000:19:00.0", uplinks[0], ON), leaves[1], *cards)
+    assert found.message.endswith("on at 0000:19:00.0")
 
 
 def test_access_control_that_nobody_could_read_is_not_judged() -> None:
