@@ -26,7 +26,7 @@ def nic_ports(facts: Facts, machine: Machine | None) -> Iterator[tuple[Device, L
         if adapter and adapter.address:
             shared.update({port.netdev: key} if port.netdev else {})
             grade, able = _kind(facts, adapter.address, _GRADES.get(port.link_layer or "", ""))
-            rated = _both_ends(network) or able or built
+            rated = both_ends(network) or able or built
             yield device, _link(adapter.address, device, "port", rated, _runs_at(port, network), grade)
         else:  # a software device (rxe, siw) belongs to a network device
             yield device, _link(port.netdev, device, "function", None, _runs_at(port, None), "")
@@ -36,9 +36,10 @@ def nic_ports(facts: Facts, machine: Machine | None) -> Iterator[tuple[Device, L
             yield device, _link(shared[key], device, "function", None, None, "")
         else:
             grade, able = _kind(facts, net.address, "ethernet" if net.link_type in (None, "ethernet") else "")
-            yield device, _link(net.address, device, "port", _both_ends(net) or able, net.speed, grade)
+            yield device, _link(net.address, device, "port", both_ends(net) or able, net.speed, grade)
 
 
+_OLD_MODES = 12.5e9  # bytes per second
 _GRADES: Mapping[str, str] = {"InfiniBand": "infiniband", "Ethernet": "roce"}
 
 
@@ -55,9 +56,19 @@ def _kind(facts: Facts, address: str | None, usual: str) -> tuple[str, float | N
     return (nic.grade, nic.rate) if nic else (usual, None)
 
 
-def _both_ends(net: Net | None) -> float | None:
-    """The fastest mode that both ends of an Ethernet link support; None if one end does not report its modes."""
+def both_ends(net: Net | None) -> float | None:
+    """The fastest mode that both ends of an Ethernet link support; None if one end does not report its modes.
+
+    mlx5 reads the partner's modes from a field of old modes, up to 100 Gb/s, and decodes it with the table of new ones
+    (mlx5e_ethtool_get_link_ksettings of en_ethtool.c: eth_proto_lp_advertise). Then the 10 Gb/s of a partner are shown
+    as 200 Gb/s. So the result is None for ports above 100 Gb/s, which have new modes, for a partner above the port's
+    own maximum, and for one below the running speed.
+    """
     if net is None or net.max_speed is None or net.partner_speed is None:
+        return None
+    if net.driver == "mlx5_core" and (net.max_speed > _OLD_MODES or net.partner_speed > net.max_speed):
+        return None
+    if net.speed is not None and net.partner_speed < net.speed:
         return None
     return min(net.max_speed, net.partner_speed)
 

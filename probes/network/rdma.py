@@ -8,8 +8,10 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from ...models.facts.machine import Port, Rdma
+from ...models.facts.reason import Reason
 from ...models.facts.records import Record
 from ...models.facts.units import BytesPerSecond, from_gigabits
 from ..host.host import Host, Unreadable
@@ -92,8 +94,10 @@ def _port(host: Host, device: str, device_folder: str, number: int, ports: Seque
     reading.take("physical_state", "phys_state", _numbered, required=True)
     reading.take("rate", "rate", _rate, required=True)
     reading.take("lid", "lid", _lid)
-    layer = reading.take("link_layer", "link_layer", _link_layer)
     reading.set(device=device, lanes=_lanes(reading.text("rate")))
+    layer = reading.take("link_layer", "link_layer", _link_layer)
+    if layer == "InfiniBand" and (reading.text("state") or "").endswith("ACTIVE"):
+        _distrust_sdr(host, reading, device_folder)
     try:
         # InfiniBand GIDs do not belong to a network device.
         shared = None if layer == "InfiniBand" else _gid_netdev(host, folder)
@@ -103,6 +107,41 @@ def _port(host: Host, device: str, device_folder: str, number: int, ports: Seque
     yield from reading.records()
     for counters in ("counters", "hw_counters"):
         yield from _counters(host, f"Port.{counters}", key, f"{folder}/{counters}")
+
+
+def _distrust_sdr(host: Host, reading: FactReader, device_folder: str) -> None:
+    """Set the rate to unknown if the kernel may not know the port's speed.
+
+    rate_show of drivers/infiniband/core/sysfs.c prints speeds that it does not know as SDR: NDR before Linux 5.11
+    (commit 00d7c3f759ca), XDR before 6.7. Older kernels print "10 Gb/sec (4X)". A port that truly runs at SDR
+    stands beside equal ports with another speed.
+    """
+    text = reading.text("rate") or ""
+    if not _is_sdr(text) or any(not _is_sdr(other) for other in _equal_rates(host, device_folder)):
+        return
+    reading.set(rate=None, lanes=None)
+    reading.miss(
+        "rate",
+        Reason.NOT_SUPPORTED,
+        f"the kernel shows {text}, as for each speed that it does not know (NDR, XDR)",
+        "ibstat, iblinkinfo or mlxlink show the speed; a newer kernel shows it in sysfs",
+    )
+
+
+def _is_sdr(rate: str) -> bool:
+    return re.fullmatch(r"[1-9].*\([0-9]{1,2}X(?: SDR)?\)", rate) is not None
+
+
+def _equal_rates(host: Host, device_folder: str) -> Iterator[str]:
+    """Yield the rates of the active ports of all RDMA devices of the same type."""
+    for name in host.list(DEVICES):
+        with suppress(Unreadable):
+            if host.read(f"{DEVICES}/{name}/hca_type") != host.read(f"{device_folder}/hca_type"):
+                continue
+            for port in host.list(f"{DEVICES}/{name}/ports"):
+                folder = f"{DEVICES}/{name}/ports/{port}"
+                if (host.read(f"{folder}/state") or "").endswith("ACTIVE"):
+                    yield host.read(f"{folder}/rate") or ""
 
 
 def _gid_netdev(host: Host, folder: str) -> str | None:

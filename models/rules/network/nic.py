@@ -9,6 +9,7 @@ from ...facts.machine import Net, Node, Port, Rdma
 from ...facts.records import Evidence
 from ...facts.units import as_gigabits, as_utc
 from ...inventory.inventory import UP
+from ...inventory.nic_ports import both_ends
 from ...inventory.present import earlier_item, removed
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
@@ -125,9 +126,9 @@ def _confidence(role: Role | None) -> Literal["certain", "likely"]:
 
 def _both_ends(port: Net | None) -> tuple[Basis, float, str] | None:
     """The fastest speed that both ends of an Ethernet link support."""
-    if port is None or port.max_speed is None or port.partner_speed is None:
+    both = both_ends(port)
+    if port is None or port.max_speed is None or port.partner_speed is None or both is None:
         return None
-    both = min(port.max_speed, port.partner_speed)
     source = f"the port supports {as_gigabits(port.max_speed)}, its partner {as_gigabits(port.partner_speed)}"
     return "capability", both, source
 

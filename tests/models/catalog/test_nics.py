@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.catalog.nics import Nic, nic_of, nics
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Net, Pci, Port, Rdma
 from linkgauge.models.facts.records import Fact
 from linkgauge.models.inventory.assemble import assemble
@@ -103,4 +104,31 @@ def test_no_port_is_rated_above_either_end(
 ) -> None:
     said = nic(*MELLANOX, layer=layer, rdma=rdma, speed=speed, max_speed=most, partner_speed=partner)
     ((_, _, rated, _),) = ports(said)
-    assert rated == (None if most is None or partner is None else min(most, partner))
+    contradicts = speed is not None and partner is not None and partner < speed
+    assert rated == (None if most is None or partner is None or contradicts else min(most, partner))
+
+
+@pytest.mark.parametrize(
+    ("driver", "speed", "most", "partner", "rated"),
+    [
+        # The 10 Gb/s of a 100 Gb/s partner are bit 12 of the old modes, and bit 12 of the new ones is 200 Gb/s.
+        ("mlx5_core", 12.5e9, 25e9, 25e9, None),
+        ("mlx5_core", 5e9, 12.5e9, 25e9, None),  # above the port's own maximum
+        ("mlx5_core", 12.5e9, 12.5e9, 3.125e9, None),  # below the running speed
+        ("mlx5_core", 3.125e9, 12.5e9, 12.5e9, 12.5e9),
+        ("ice", 12.5e9, 12.5e9, 3.125e9, None),
+        ("ice", 5e9, 12.5e9, 25e9, 12.5e9),
+        ("bnxt_en", 12.5e9, 25e9, 25e9, 25e9),
+    ],
+)
+def test_partner_modes_that_contradict_the_port_rate_nothing(
+    driver: str, speed: float, most: float, partner: float, rated: float | None
+) -> None:
+    """mlx5e_ethtool_get_link_ksettings (drivers/net/ethernet/mellanox/mlx5/core/en_ethtool.c)."""
+    state = {"carrier": True, "enabled": True, "link_type": "ethernet"}
+    said = nic(*MELLANOX, rdma=False, driver=driver, speed=speed, max_speed=most, partner_speed=partner, **state)
+    assert ports(said) == [(f"{AT}>eth0", "ethernet", rated, speed)]
+    report = evaluate(assemble(said, Site(), 0.0))
+    assert [one.code for one in report.findings if one.code == "nic-rate-low"] == (
+        ["nic-rate-low"] if rated and speed < rated else []
+    )

@@ -162,13 +162,42 @@ def test_no_rdma_devices() -> None:
     [
         ("800 Gb/sec (4X XDR)", 100e9, "4X XDR"),
         ("40 Gb/sec (4X FDR10)", 5e9, "4X FDR10"),
-        ("10 Gb/sec (4X)", 1.25e9, "4X"),
+        ("20 Gb/sec (4X DDR)", 2.5e9, "4X DDR"),
         ("0 Gb/sec (4X)", None, "4X"),
     ],
 )
 def test_rates(text: str, rate: float | None, lanes: str) -> None:
     read = ports(said_of({f"{MLX}/ports/1/rate": text}))["mlx5_0/1"]
     assert (read.rate, read.lanes) == (rate, lanes)
+
+
+@pytest.mark.parametrize("text", ["10 Gb/sec (4X SDR)", "10 Gb/sec (4X)", "2.5 Gb/sec (1X SDR)"])
+def test_a_speed_that_the_kernel_does_not_know_is_no_rate(text: str) -> None:
+    """Linux before 5.11 shows NDR as SDR (rate_show of drivers/infiniband/core/sysfs.c, "default to SDR")."""
+    said = said_of({f"{MLX}/ports/1/rate": text})
+    assert (ports(said)["mlx5_0/1"].rate, ports(said)["mlx5_0/1"].lanes) == (None, None)
+    (gap,) = missed(said)
+    assert (gap.what, gap.subject, gap.reason) == ("Port.rate", "mlx5_0/1", Reason.NOT_SUPPORTED)
+    assert gap.detail == f"the kernel shows {text}, as for each speed that it does not know (NDR, XDR)"
+
+
+@pytest.mark.parametrize(
+    ("other", "rate"),
+    [
+        ({}, 1.25e9),
+        ({"state": "1: DOWN"}, None),
+        ({"rate": "10 Gb/sec (4X SDR)"}, None),
+        ({"hca_type": "MT4123"}, None),  # this type has speeds that the kernel knows
+    ],
+)
+def test_a_port_that_runs_at_sdr_beside_equal_ports(other: dict[str, str], rate: float | None) -> None:
+    beside = "sys/devices/pci0000:30/0000:30:01.0/infiniband/mlx5_1"
+    files = port(f"{beside}/ports/1", "4: ACTIVE", "5: LinkUp", "400 Gb/sec (4X NDR)", "0x1b", "InfiniBand")
+    files |= {f"{beside}/hca_type": "MT4129", "sys/class/infiniband/mlx5_1": Link(f"/{beside}")}
+    places = {"hca_type": f"{beside}/hca_type"}
+    files |= {places.get(name, f"{beside}/ports/1/{name}"): text for name, text in other.items()}
+    said = said_of({f"{MLX}/ports/1/rate": "10 Gb/sec (4X SDR)", **files})
+    assert ports(said)["mlx5_0/1"].rate == rate
 
 
 def test_states_that_the_driver_does_not_know() -> None:
