@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from ...facts.gpu import Driver, Gpu
-from ...facts.machine import Node, Numa, Package, Pci, Rdma
+from ...facts.machine import Node, Numa, Package, Pci
 from ...facts.pci_classes import NETWORK_DISK, is_network_disk
 from ...facts.records import Evidence
 from ...inventory.inventory import Item
@@ -20,6 +20,7 @@ from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import function_name, location
 from ..gpu.missing import whole
+from ..network.fabric_cards import fabric_functions, of_fabric, rdma_functions
 
 GPUS, NICS, DISKS = "number of GPUs", "number of RDMA NICs", "number of NVMe disks"
 SOCKETS, NUMAS = "number of CPU packages", "number of NUMA nodes with CPUs"
@@ -56,12 +57,12 @@ def _gpus(snapshot: Snapshot) -> Iterator[Claim]:
 
 
 def _nics(snapshot: Snapshot) -> Iterator[Claim]:
-    number = sum(1 for one in snapshot.of(Rdma).values() if one.address)
+    number = len(fabric_functions(snapshot))
     by_machine = _of_machine(snapshot, "rdma")
     none = _is_metal(snapshot) or (_shows_pci(snapshot) and not snapshot.functions("nic"))
     if number or by_machine or none or earlier_count(snapshot, "nic"):
         yield _claim(snapshot, NICS, number, by_machine, "nic")
-    others = sum(1 for one in snapshot.functions("nic") if not one.physfn) - number
+    others = sum(1 for one in snapshot.functions("nic") if not one.physfn) - len(rdma_functions(snapshot))
     if others or (number and by_machine and _shows_pci(snapshot)) or _is_partial(snapshot):
         yield _claim(snapshot, OTHER_NICS, others, [], "other nic")
 
@@ -129,13 +130,15 @@ def earlier_count(snapshot: Snapshot, kind: str) -> tuple[int, bool] | None:
     before = comparable(snapshot)
     if before is None:
         return None
-    items = [item for item in before.of(kind) if _is_counted(item)]
+    items = _counted(snapshot, before.of(kind))
     return (len(items), all(item.accepted for item in items)) if items else None
 
 
-def _is_counted(item: Item) -> bool:
-    """Whether a count includes the item: of NICs only RDMA devices, of disks only local ones."""
-    return (item.kind != "nic" or item.rdma is True) and not (item.product or "").startswith(NETWORK_DISK)
+def _counted(snapshot: Snapshot, items: Sequence[Item]) -> list[Item]:
+    """The items that a count includes: of NICs only RDMA devices of the fabric, of disks only local ones."""
+    local = [item for item in items if not (item.product or "").startswith(NETWORK_DISK)]
+    nics = {item.key for item in of_fabric(snapshot, (item for item in local if item.kind == "nic"))}
+    return [item for item in local if item.kind != "nic" or item.key in nics]
 
 
 def empty_position(kind: str) -> Rule:
@@ -187,7 +190,7 @@ def too_few(code: str, quantity: str, field: str, what: str, kind: str) -> Rule:
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         claim = next((one for one in count_claims(snapshot) if one.subject == quantity), None)
         against = claim.contradicted if claim else None
-        gone = sum(1 for item in removed(snapshot, kind) if _is_counted(item))
+        gone = len(_counted(snapshot, removed(snapshot, kind)))
         elsewhere = kind == "nic" and against and against.by != "baseline"  # network/nic.py
         if claim and against and not elsewhere and claim.observed + gone < against.least:
             known = profile(snapshot)

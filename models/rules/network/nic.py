@@ -18,6 +18,7 @@ from ..core.log_history import event_evidence, is_history
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import location
+from .fabric_cards import fabric_functions, of_fabric, rdma_functions, unbound
 from .port_claims import is_wanted, rate_claim, state_claim
 from .port_downs import downs_of
 from .ports import (
@@ -141,20 +142,24 @@ def has_expected_count(snapshot: Snapshot, node: Node) -> bool:
 
 def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """The node has fewer RDMA devices than the machine type."""
-    known = profile(snapshot)
-    seen = sorted(key for key, adapter in snapshot.of(Rdma).items() if adapter.address)
+    known, fabric = profile(snapshot), fabric_functions(snapshot)
+    seen = sorted(key for key, adapter in snapshot.of(Rdma).items() if adapter.address in fabric)
     assert known
     machine = known.machine
     assert machine.rdma is not None
-    if len(seen) + sum(1 for item in removed(snapshot, "nic") if item.rdma) >= machine.rdma:
+    if len(fabric) + len(of_fabric(snapshot, removed(snapshot, "nic"))) >= machine.rdma:
         return  # host/inventory.py reports each NIC that was there before
+    others = len(rdma_functions(snapshot)) - len(fabric)
+    bare = unbound(snapshot)
     yield Finding(
         code="nic-missing",
         severity="warning" if node.virtual and known.basis == "profile" else "critical",
         subject="node",
-        message=f"{len(seen)} of the {machine.rdma} RDMA devices of {machine.name} are there",
+        message=f"{len(fabric)} of the {machine.rdma} RDMA devices of {machine.name} are there"
+        + (f"; {others} more {'are' if others > 1 else 'is'} of another kind (storage, management)" if others else "")
+        + (f"; without an RDMA device: {', '.join(bare)}" if bare else ""),
         expected=machine.rdma,
-        observed=len(seen),
+        observed=len(fabric),
         unit="devices",
         basis=known.basis,
         expected_source=known.source,
