@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from .diagnosis.coverage import coverage, uncovered
 from .diagnosis.impact import slowdowns, weigh
 from .diagnosis.passive_rates import proven
 from .diagnosis.verdict import verdict
-from .facts.machine import Node
+from .facts.machine import OWN_SERVICE, Node, Service
 from .facts.reason import Reason
 from .facts.records import Fact, Flow, NotChecked, Observation
 from .facts.units import as_utc
@@ -22,6 +23,9 @@ from .rules import RULES, Rule
 from .rules.core.rule import anything
 from .rules.host import log_messages
 from .site.schema import Site
+
+_RELEASE = "Let the linkgauge service close the GPU driver: sudo linkgauge release. "
+_GPU_RESET = re.compile(r"--gpu-reset|\breset (?:the|all) GPUs?\b", re.IGNORECASE)
 
 
 def evaluate(snapshot: Snapshot) -> Report:
@@ -122,8 +126,15 @@ def _selections(snapshot: Snapshot) -> dict[tuple[object, object], Mapping[str, 
 def _finish(snapshot: Snapshot, finding: Finding) -> Finding:
     """The finding with its impact, its remedy and the operator's reason to ignore it."""
     code = codes()[finding.code]
-    remedy = finding.remedy or " ".join(code.fix) or None
+    remedy = _with_release(snapshot, finding.remedy or " ".join(code.fix)) or None
     return replace(weigh(snapshot, finding), remedy=remedy, silenced=silenced(snapshot.site, finding))
+
+
+def _with_release(snapshot: Snapshot, remedy: str) -> str:
+    """The remedy. The driver resets no GPU that a process has open, and the service of this program has all of them."""
+    service = snapshot.of(Service).get(OWN_SERVICE)
+    runs = service is not None and service.running
+    return f"{_RELEASE}{remedy}" if runs and _GPU_RESET.search(remedy) and not remedy.startswith("Nothing") else remedy
 
 
 def silenced(site: Site, finding: Finding) -> str | None:

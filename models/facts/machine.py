@@ -245,6 +245,9 @@ class Serial(Fact):
     guid: str | None = None  # of an RDMA device: sys/class/infiniband/*/node_guid
 
 
+OWN_SERVICE = "linkgauge"  # the service of this program
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service(Fact):
     """A program that should run as a service: "nvidia-fabricmanager"."""

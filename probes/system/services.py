@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...models.facts.machine import Service
+from ...models.facts.machine import OWN_SERVICE, Service
 from ...models.facts.records import Record
 from ..host.host import Host, exists
 from ..pcie.bound_devices import NVIDIA, gpus
@@ -31,6 +31,10 @@ def read_services(host: Host) -> Iterator[Record]:
             running = reading.take("running", "cgroup.procs", bool)
             reading.set(running=False if "running" in reading.absent else running)
             yield from reading.records()
+        own = FactReader(host, Service, OWN_SERVICE, f"{folder}/{OWN_SERVICE}.service")
+        own.take("running", "cgroup.procs", bool)
+        if "running" not in own.absent:  # most machines do not run this program as a service
+            yield from own.records()
     if exists(host, BINARY):
         yield from host.call("fabric_manager", deadline=DEADLINE)
 

@@ -42,6 +42,11 @@ def test_what_systemd_runs(folder: str) -> None:
     ]
 
 
+def test_the_service_of_this_program() -> None:
+    own = f"{SLICE}/linkgauge.service/cgroup.procs"
+    assert said({own: "99"})[-1] == service("linkgauge", True, own, "99")
+
+
 def test_where_the_groups_of_the_host_are_not_seen_nothing_is_said() -> None:
     running: dict[str, Entry] = {f"{SLICE}/{NAMES[0]}.service/cgroup.procs": "812"}
     assert said({}) == []

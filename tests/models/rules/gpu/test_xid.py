@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from linkgauge.models.facts.gpu import Driver, Gpu
-from linkgauge.models.facts.machine import Event
+from linkgauge.models.facts.machine import Event, Service
 from linkgauge.models.facts.records import Record
 from linkgauge.models.facts.recovery import logged_action, recovery_action, release_of
 from linkgauge.probes.kernel_log.patterns import group_events
@@ -142,6 +142,20 @@ def test_later_releases_set_the_action_with_more_xids() -> None:
 
     assert (severity(143, "570.10"), severity(143, "575.51.03")) == (["critical"], ["info"])
     assert severity(119, "615.71.01") == ["critical"]  # no release sets one
+
+
+def test_a_remedy_with_a_reset_begins_with_the_release_of_the_driver() -> None:
+    """nvidia-smi --gpu-reset: "there can't be any applications using these devices"; the service has them open."""
+    release = "Let the linkgauge service close the GPU driver: sudo linkgauge release. "
+    service = Service(key="linkgauge", running=True)
+    for fields in ({"remap_pending": True}, {"recovery": "GPU reset"}, {"ecc_uncorrected": 9}):
+        (without,) = evaluated(board(**fields))
+        (stopped,) = evaluated([*board(**fields), replace(service, running=False)])
+        (running,) = evaluated([*board(**fields), service])
+        assert stopped == without
+        assert running == replace(without, remedy=f"{release}{without.remedy}")
+    for fields in ({"recovery": "node reboot"}, {"clock_reasons": ("hardware power brake",)}):
+        assert evaluated([*board(**fields), service]) == evaluated(board(**fields))
 
 
 FATAL = "RLW_REMAP Fatal XC0 i0 Link 04 (0x00000082 0x00000004 0x0 0x0 0x0 0x0)"
