@@ -1,6 +1,6 @@
 """The call `nvml`: the current state of each NVIDIA GPU. It runs in a child process.
 
-nvml_topology.py reads the attributes that are constant until a reset. A GPU with 18 NVLinks takes 43 calls
+nvml_topology.py reads the attributes that are constant until a reset. A GPU with 18 NVLinks takes 45 calls
 (docs/operate/overhead.md). PCIe throughput is never requested, because the driver samples each direction for 20 ms.
 """
 
