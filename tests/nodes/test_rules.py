@@ -151,7 +151,7 @@ def test_an_xid_of_long_ago_is_history() -> None:
     assert "2 times" in finding.message
     assert told(BRIDGE, GPU, replace(event, at=NOW - 90000)) == [("gpu-xid", GPU_0, "info")]
     assert told(BRIDGE, GPU, replace(event, code=43)) == []
-    assert told(BRIDGE, GPU, replace(event, code=9999)) == []
+    assert told(BRIDGE, GPU, replace(event, code=9999)) == [("gpu-xid", GPU_0, "warning")]
 
 
 def test_arrays() -> None:
