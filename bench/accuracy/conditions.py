@@ -12,6 +12,7 @@ from bench.accuracy.faults import Case, Cases, Fault, Kind, below, drawn, group_
 from bench.accuracy.measured import Loss
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Array, Mount, Node, Numa, Nvme, Package, Pci, Rdma, Service, Setting
+from linkgauge.models.facts.recovery import OF_NODE
 from linkgauge.models.rules.host.counts import NUMAS, SOCKETS
 from linkgauge.models.rules.pcie.direct_paths import peers
 
@@ -70,7 +71,8 @@ def xid(bed: Bed, chance: Random) -> Fault | None:
     code = chance.choice(list(_RECOVERIES))
     line = f"NVRM: Xid (PCI:{gpu.address.rpartition('.')[0]}): {code}, pid=1, what happened"
     edit = together(logged(line, bed.now - 600), set_fields(Gpu, gpu.key, recovery=_RECOVERIES[code]))
-    return Fault("gpu-xid", frozenset({gpu.address}), _names(bed, gpu), edit)
+    of_node = {"node"} if _RECOVERIES[code] in OF_NODE else set[str]()
+    return Fault("gpu-xid", frozenset({gpu.address}), _names(bed, gpu) | of_node, edit)
 
 
 def access_control(bed: Bed, chance: Random) -> Fault | None:

@@ -105,6 +105,8 @@ def sums(texts: Texts) -> Iterator[Field]:
     for field, (*groups, totals) in _ERRORS.items():
         total = [number for name in totals if (number := _number(texts, name))]
         parts = [[number for name in names if (number := _number(texts, name))] for names in groups]
+        if field == "ecc_uncorrected" and parts[0]:
+            yield "sram_uncorrected", sum(count for count, _ in parts[0]), max(parts[0], key=lambda one: one[0])[1]
         if total:
             yield field, *total[0]
         elif all(parts):
