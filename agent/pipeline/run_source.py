@@ -6,12 +6,13 @@ import logging
 import time
 from collections.abc import Iterable
 
-from ...models.facts.reason import Reason
-from ...models.facts.records import Observation, Record, Run
+from ...models.facts.reason import Reason, is_exhausted
+from ...models.facts.records import NotChecked, Observation, Record, Run
 from ...probes.host.host import Host
 from .coverage_map import gaps
 from .source import Source
 
+_MORE = "raise the limit of open files of linkgauge (LimitNOFILE) or of the machine (fs.file-max)"
 _log = logging.getLogger("linkgauge")
 
 
@@ -26,10 +27,13 @@ def collect(source: Source, host: Host, records: list[Record] | None = None) -> 
         for one in source.read(host):  # one at a time, to keep the records before a fault
             records.append(one)
     except Exception as bug:
-        _log.exception("source %s broke off", source.name)
         ok = False
-        why = f"a fault in linkgauge itself: {type(bug).__name__}: {bug}"
-        records.extend(gaps(source, Reason.FAULT, why, "report it, with a capture"))
+        if is_exhausted(bug):
+            records[:] = gaps(source, Reason.EXHAUSTED, "linkgauge has no free file descriptor", _MORE)
+        else:
+            _log.exception("source %s broke off", source.name)
+            why = f"a fault in linkgauge itself: {type(bug).__name__}: {bug}"
+            records.extend(gaps(source, Reason.FAULT, why, "report it, with a capture"))
     moved = sum(one.value for one in records if isinstance(one, Observation) and one.quantity == "bytes_moved")
     run = Run(name=source.name, ok=ok, seconds=time.perf_counter() - start, bytes=int(moved), at=at)
     return (*records, run)
@@ -38,3 +42,8 @@ def collect(source: Source, host: Host, records: list[Record] | None = None) -> 
 def collect_each(sources: Iterable[Source], host: Host) -> dict[str, tuple[Record, ...]]:
     """Run the sources one after the other. The records of each, by name."""
     return {source.name: collect(source, host) for source in sources}
+
+
+def is_shortage(records: Iterable[Record]) -> bool:
+    """Whether the source could not run, because there was no free file descriptor."""
+    return any(isinstance(one, NotChecked) and one.reason is Reason.EXHAUSTED for one in records)

@@ -25,6 +25,7 @@ from ..pipeline.diagnose import Memory, Probes, cycle, recent_rates
 from ..pipeline.hang_guard import HangGuard
 from ..pipeline.registry import SOURCES
 from ..pipeline.renumbering import found_again
+from ..pipeline.run_source import is_shortage
 from ..pipeline.source import Interval, Read, Source
 from ..state import acceptance, inventory_file, status_file
 from ..state.state_file import CLOCK_STEP
@@ -93,7 +94,8 @@ class Daemon:
         )
         self._write_inventory(known)
         fresh = {source.name: self.memory.collected[source.name] for source in due_sources}
-        self.last_runs = updated_runs(self.last_runs, fresh, began)
+        ran = {name: records for name, records in fresh.items() if _ran(records, at)}
+        self.last_runs = updated_runs(self.last_runs, ran, began)
         self._count(*fresh.values(), self.memory.measured if session else ())
         self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
         self._log_changes(report)
@@ -273,6 +275,11 @@ class Daemon:
         late = self._saved_at is None or self.monotonic() - self._saved_at >= _SAVE_INTERVAL
         if late or _active_findings(self.report).keys() != _active_findings(report).keys():
             self.save()
+
+
+def _ran(records: Iterable[Record], since: float) -> bool:
+    """Whether the source has run since. A source without a free file descriptor is read again in the next cycle."""
+    return not is_shortage(records) and any(isinstance(one, Run) and one.at >= since for one in records)
 
 
 def _active_findings(report: Report | None) -> Mapping[tuple[str, str], str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 import signal
 import time
 from contextlib import ExitStack, suppress
@@ -76,7 +77,15 @@ def serve(options: ServeOptions) -> None:
     _log.info("ended")
 
 
+def _raise_descriptor_limit() -> None:
+    """Allow this process as many file descriptors as its hard limit (getrlimit(2))."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # a sandbox may refuse it
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def _serve(options: ServeOptions, signals: _Signals) -> None:
+    _raise_descriptor_limit()
     config = read_config(options.config)
     site = inputs.site(config.site)
     workers = Workers()

@@ -1,7 +1,7 @@
 """The web server: one thread, which slow, stalled or flooding clients cannot block.
 
-Every connection has one deadline for its handshake and headers and one for reading the response. With too many open
-connections the oldest one is closed. That is never a scraper's connection, which lasts a millisecond.
+Every connection has one deadline for its handshake and headers and one for reading the response. connections.py limits
+their number.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import errno
 import logging
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.client import responses
@@ -19,20 +20,21 @@ from typing import Any
 
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, ResponseStartLine
-from tornado.iostream import StreamClosedError
+from tornado.iostream import IOStream, StreamClosedError
 
 from ..inputs.resolve import BadInput
 from .auth import Admission, Passwords
 from .config import WebConfig, read_config
+from .connections import BACKLOG, Door, add_limited, most_connections
 from .pages import Pages
 from .responses import Request, Response, reply, sentence
 
-_CONNECTIONS = 256
 _SECONDS = 10.0  # for the handshake and headers of a request; again for reading the response
 _HEADERS = 8 << 10  # bytes
 _BODY = 1 << 10  # bytes; no request needs a body
 _DELAY = 1.0  # seconds until the answer to a client with too many passwords
 _DELAYED = 64  # requests that wait for such an answer; the others get it at once
+_QUIET = 60.0  # seconds between two equal log messages
 
 _log = logging.getLogger("linkgauge")
 _REFUSALS: Mapping[Admission, Response] = {
@@ -49,28 +51,25 @@ class _Http(HTTPServer):
         options.update(idle_connection_timeout=seconds, body_timeout=seconds)
         super().initialize(*args, **options)
         self._seconds = seconds
-        self._open: dict[Any, float | None] = {}  # connection -> time since which its client does not read
+        self._most = most_connections() // 2
+        self._open: dict[IOStream, float] = {}  # connection -> time of its arrival, the oldest first
+        self._unread: dict[IOStream, float] = {}  # connection -> time since which its client does not read
 
-    def start_request(self, server_conn: Any, request_conn: Any) -> Any:
-        self._open.setdefault(server_conn, None)
-        if len(self._open) > _CONNECTIONS:
-            next(iter(self._open)).stream.close()
-        return super().start_request(server_conn, request_conn)
+    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> Any:
+        add_limited(self._open, stream, self._most, IOStream.close)
+        return super().handle_stream(stream, address)
 
     def on_close(self, server_conn: Any) -> None:
-        self._open.pop(server_conn, None)
+        self._open.pop(server_conn.stream, None)
         super().on_close(server_conn)
 
-    async def sweep(self) -> None:
-        """Close connections whose client does not read the response in time. Runs until it is cancelled."""
-        while True:
-            await asyncio.sleep(self._seconds / 10)
-            now = asyncio.get_running_loop().time()
-            for connection, since in list(self._open.items()):
-                waiting = connection.stream.writing()
-                self._open[connection] = (now if since is None else since) if waiting else None
-                if since is not None and waiting and now - since > self._seconds:
-                    connection.stream.close()
+    def sweep(self) -> None:
+        """Close connections whose client does not read the response in time."""
+        now = time.monotonic()
+        self._unread = {one: self._unread.get(one, now) for one in self._open if one.writing()}
+        for stream, since in self._unread.items():
+            if now - since > self._seconds:
+                stream.close()
 
 
 class Server:
@@ -92,7 +91,11 @@ class Server:
             max_buffer_size=1 << 16,
             chunk_size=1 << 12,
         )
+        self._door: Door | None = None
+        self._failed = -_QUIET  # when a failure of the event loop was logged last, in monotonic seconds
+        self._seconds = seconds
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(self._log_failure)
         self._end = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="linkgauge-web", daemon=True)
         self._thread.start()
@@ -112,6 +115,8 @@ class Server:
         self._config = config
         self._passwords.use(config.users)
         self._http.ssl_options = config.tls
+        if self._door:
+            self._door.tls = config.tls is not None
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -124,12 +129,21 @@ class Server:
             self._loop.close()
 
     async def _serve(self) -> None:
-        self._http.add_socket(self._listening)
-        sweeping = asyncio.ensure_future(self._http.sweep())
-        await self._end.wait()
-        self._http.stop()
-        sweeping.cancel()
+        most, tls = most_connections() // 2, self._config.tls is not None
+        self._door = Door(self._listening, self._http._handle_connection, most, self._seconds, _HEADERS, tls)
+        while not self._end.is_set():
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._end.wait(), self._seconds / 10)
+            self._door.sweep()
+            self._http.sweep()
+        self._door.close()
         await self._http.close_all_connections()
+
+    def _log_failure(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log what no caller sees, once a minute: clients cause it, as often as they want."""
+        if time.monotonic() - self._failed >= _QUIET:
+            self._failed = time.monotonic()
+            _log.warning("the web server dropped a connection: %s", context.get("exception") or context["message"])
 
     def _on_request(self, request: HTTPServerRequest) -> None:
         task = asyncio.ensure_future(self._answer(request))
@@ -139,8 +153,8 @@ class Server:
     async def _answer(self, request: HTTPServerRequest) -> None:
         try:
             response = await self._reply(request)
-        except Exception:
-            _log.exception("no response to %s", request.path)
+        except Exception as fault:
+            self._log_failure(self._loop, {"exception": fault, "message": ""})
             response = sentence(500, "a fault in linkgauge itself: see its log")
         with suppress(StreamClosedError):
             self._write(request, response)
@@ -214,12 +228,10 @@ def _bound(listen: str) -> socket.socket:
 def _socket(host: str, port: int) -> socket.socket:
     """Open a listening socket; an empty host means all addresses. Raises OSError."""
     if not host and socket.has_dualstack_ipv6():
-        listening = socket.create_server(
-            ("::", port), family=socket.AF_INET6, backlog=_CONNECTIONS, dualstack_ipv6=True
-        )
+        listening = socket.create_server(("::", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)
     else:
         family, *_, address = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)[0]
-        listening = socket.create_server(address[:2], family=family, backlog=_CONNECTIONS)
+        listening = socket.create_server(address[:2], family=family, backlog=BACKLOG)
     listening.setblocking(False)
     return listening
 

@@ -25,6 +25,7 @@ class Reason(str, Enum):
     DRIVER = "driver"  # a driver gave an error
     NOT_SUPPORTED = "not-supported"  # the kernel, the driver or the device has no such function
     UNREADABLE = "unreadable"  # a read failed, or the text makes no sense
+    EXHAUSTED = "exhausted"  # linkgauge or the machine has no free file descriptor; that says nothing about the node
     INCOMPLETE = "incomplete"  # a dump is cut off, or its reader left out a part of it
     OTHER = "other"  # none of the above; also records of versions without a reason
 
@@ -32,8 +33,8 @@ class Reason(str, Enum):
 _REASONS = {
     # Resources of this machine or process are used up. The file or program may be good.
     errno.EAGAIN: Reason.OTHER,
-    errno.EMFILE: Reason.OTHER,
-    errno.ENFILE: Reason.OTHER,
+    errno.EMFILE: Reason.EXHAUSTED,
+    errno.ENFILE: Reason.EXHAUSTED,
     errno.ENOMEM: Reason.OTHER,
     errno.EACCES: Reason.PERMISSION,
     errno.EPERM: Reason.PERMISSION,
@@ -52,3 +53,8 @@ _REASONS = {
 def reason_of(code: int | None) -> Reason:
     """The reason for an error number of the kernel. Without a number: OTHER."""
     return Reason.OTHER if code is None else _REASONS.get(code, Reason.UNREADABLE)
+
+
+def is_exhausted(error: BaseException) -> bool:
+    """Whether the error is a shortage of file descriptors."""
+    return isinstance(error, OSError) and reason_of(error.errno) is Reason.EXHAUSTED

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from ...models.facts.jsonl import decode
-from ...models.facts.reason import Reason, reason_of
+from ...models.facts.reason import Reason, is_exhausted, reason_of
 from ...models.facts.records import NotChecked, Record
 from .deadline import READY, Deadline
 from .hold import held
@@ -43,6 +43,8 @@ class Children:
         try:
             child = self.start([what, *args])
         except OSError as error:  # no memory, process limit reached, or the interpreter is not executable
+            if is_exhausted(error):
+                raise
             yield unanswered(what, reason_of(error.errno), str(error.strerror), path=self._command[0])
             return
         try:

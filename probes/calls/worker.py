@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from ...models.facts.reason import Reason
+from ...models.facts.reason import Reason, is_exhausted
 from ...models.facts.records import Record
 from .child import MODULE, TO_END, Children, decoded, unanswered
 from .deadline import READY, Deadline
@@ -59,6 +59,8 @@ class Workers(Children):
             worker.stdin.write(json.dumps([what, *args]).encode() + b"\n")
             worker.stdin.flush()
         except OSError as error:
+            if is_exhausted(error):
+                raise
             self._drop(group, key)
             yield unanswered(what, Reason.OTHER, f"its process ended: {error.strerror}")
             return

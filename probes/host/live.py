@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ...models.facts.reason import Reason
+from ...models.facts.reason import Reason, is_exhausted
 from ...models.facts.records import Record
 from ...models.report import Origin
 from ..calls.bounded_read import read_up_to
@@ -134,7 +134,12 @@ class Live:
 
 
 def _refused(path: str, error: OSError) -> None:
-    """Return if the path does not exist. Raises Unreadable for every other error."""
+    """Return if the path does not exist. Raises Unreadable for every other error of the path.
+
+    Raises OSError if there is no free descriptor: no source may take that for a property of the node.
+    """
     if error.errno in _NOT_HERE:
         return
+    if is_exhausted(error):
+        raise error
     raise Unreadable(path, error.errno, error.strerror or str(error)) from None
