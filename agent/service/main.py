@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import resource
 import signal
+import sys
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -31,6 +32,9 @@ from .yielding import relax_garbage_collection, yield_after_bursts
 
 _POLL = 1.0  # seconds between two checks for release requests and two readings of port counters
 _REST = 0.02  # seconds of sleep between two CPU bursts
+# Seconds after which a thread hands over the interpreter. A cycle computes in another thread than the web server, which
+# waits this long after each of its system calls. Python's default is 5 ms.
+_SWITCH = 0.0005
 _log = logging.getLogger("linkgauge")
 
 
@@ -86,6 +90,7 @@ def _raise_descriptor_limit() -> None:
 
 def _serve(options: ServeOptions, signals: _Signals) -> None:
     _raise_descriptor_limit()
+    sys.setswitchinterval(_SWITCH)
     config = read_config(options.config)
     site = inputs.site(config.site)
     workers = Workers()

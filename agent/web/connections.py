@@ -19,9 +19,10 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-_MOST = 256  # connections
+_WAITING, _ANSWERED = 256, 128  # connections in each of the two states
 _RESERVED = 256  # descriptors for sources, files and child processes
-_BATCH = 256  # connections accepted before answers are sent
+_BATCH = 16  # connections accepted before those that wait are looked at; fewer than may wait
+_BATCHES = 16  # batches before answers are sent
 _PAUSE = 1.0  # seconds without accepting, after the kernel gave no descriptor
 _QUIET = 60.0  # seconds between two equal log messages
 BACKLOG = 4096  # the kernel lowers it to net.core.somaxconn
@@ -31,10 +32,12 @@ _log = logging.getLogger("linkgauge")
 K = TypeVar("K", bound=Hashable)
 
 
-def most_connections() -> int:
-    """The limit of connections, so that enough descriptors are left for reading the node."""
+def most_connections() -> tuple[int, int]:
+    """How many connections may wait, and how many may be answered: enough descriptors are left for reading the node."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST if soft == resource.RLIM_INFINITY else max(8, min(_MOST, (soft - _RESERVED) // 2))
+    free = soft - _RESERVED if soft != resource.RLIM_INFINITY else _WAITING + _ANSWERED
+    share = min(1.0, free / (_WAITING + _ANSWERED))
+    return max(_BATCH + 1, int(_WAITING * share)), max(_BATCH, int(_ANSWERED * share))
 
 
 def add_limited(entries: dict[K, float], entry: K, most: int, close: Callable[[K], None]) -> None:
@@ -90,7 +93,9 @@ class Door:
             self._drop(descriptor)
 
     def _accept(self) -> None:
-        for _ in range(_BATCH):
+        for number in range(_BATCHES * _BATCH):
+            if number % _BATCH == 0:
+                self._look()  # a complete request leaves before the next connections close it as the oldest
             try:
                 connection, address = self._listening.accept()
                 connection.setblocking(False)

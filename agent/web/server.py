@@ -51,7 +51,7 @@ class _Http(HTTPServer):
         options.update(idle_connection_timeout=seconds, body_timeout=seconds)
         super().initialize(*args, **options)
         self._seconds = seconds
-        self._most = most_connections() // 2
+        _, self._most = most_connections()
         self._open: dict[IOStream, float] = {}  # connection -> time of its arrival, the oldest first
         self._unread: dict[IOStream, float] = {}  # connection -> time since which its client does not read
 
@@ -129,8 +129,9 @@ class Server:
             self._loop.close()
 
     async def _serve(self) -> None:
-        most, tls = most_connections() // 2, self._config.tls is not None
-        self._door = Door(self._listening, self._http._handle_connection, most, self._seconds, _HEADERS, tls)
+        waiting, _ = most_connections()
+        admit, tls = self._http._handle_connection, self._config.tls is not None
+        self._door = Door(self._listening, admit, waiting, self._seconds, _HEADERS, tls)
         while not self._end.is_set():
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._end.wait(), self._seconds / 10)

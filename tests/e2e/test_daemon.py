@@ -265,20 +265,20 @@ def test_what_was_measured_ends_after_two_schedules(service: Callable[..., Node]
         assert bool(at.daemon.memory.measured) is left
 
 
-@pytest.mark.parametrize("folder", ["/proc/linkgauge", "full"])
+@pytest.mark.parametrize("folder", ["/proc/linkgauge", "blocked"])
 def test_a_state_folder_that_takes_nothing_is_one_warning(
     service: Callable[..., Node], tmp_path: Path, caplog: pytest.LogCaptureFixture, folder: str
 ) -> None:
-    if folder == "full":
-        (tmp_path / "service.json").symlink_to("/dev/full")
-    at = service(Path("/proc/linkgauge") if folder != "full" else tmp_path)
+    if folder == "blocked":
+        (tmp_path / "service.json").mkdir()
+    at = service(Path("/proc/linkgauge") if folder != "blocked" else tmp_path)
     assert at.cycle(12).verdict == "ok"  # of 15 s: it is tried every five minutes
     at.go(300)
     at.cycle()
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert len([text for text in warnings if text.endswith(": a restart will lose the current state")]) == 1
-    if folder == "full":
-        (tmp_path / "service.json").unlink()
+    if folder == "blocked":
+        (tmp_path / "service.json").rmdir()
         caplog.set_level(logging.INFO, "linkgauge")
         at.daemon.save()
         assert caplog.records[-1].getMessage() == f"{tmp_path}: written again"
