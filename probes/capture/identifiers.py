@@ -54,6 +54,7 @@ _FORMS: Mapping[str, Callable[[int, str], str]] = {
     "export": lambda number, _: f"some-export-{number}",
     "user": lambda number, _: f"some-user-{number}",
     "program": lambda number, _: f"some-program-{number}",
+    "word": lambda number, _: f"some-word-{number}",
 }
 _STAND_INS = {
     "mac": re.compile("020000.*"),
@@ -68,6 +69,7 @@ _STAND_INS = {
     "export": re.compile("some-export-[0-9]+"),
     "user": re.compile("some-user-[0-9]+"),
     "program": re.compile("some-program-[0-9]+"),
+    "word": re.compile("some-word-[0-9]+"),
 }
 
 _BETWEEN_SERVERS = re.compile(r"(\[[^\[\]]*\]|[,:@/])")

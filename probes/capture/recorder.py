@@ -16,6 +16,7 @@ from ..host.recorded import Names, Recorded
 from ..kernel_log.ring_buffer import KMSG, STAT, boot_line, relevant
 from ..system.cloud_init import INSTANCE_DATA, instance_type_alone
 from ..system.container import CGROUP, cgroup_marks
+from ..system.cpu import CPUINFO, processor_lines
 from ..system.settings import STATUS, status_lines
 
 # Replaces the ID of the reading process, so that recordings of one machine are equal.
@@ -23,6 +24,7 @@ _PROCESS = re.compile(r"proc/[0-9]+(?=/|$)")
 # Only the evaluated part of these files is recorded: the rest is private.
 _PARTS = {
     CGROUP: cgroup_marks,
+    CPUINFO: processor_lines,
     INSTANCE_DATA: instance_type_alone,
     KMSG: relevant,
     STAT: boot_line,

@@ -19,7 +19,11 @@ from ..sysfs.packages import online_cpus
 
 T = TypeVar("T")
 
-_CPUINFO = "proc/cpuinfo"
+CPUINFO = "proc/cpuinfo"
+_EVALUATED = re.compile(
+    r"(?:processor|vendor_id|model name|cpu|physical id|core id|CPU implementer|CPU part|flags)[ \t]*:"
+)
+_FLAGS = re.compile(r"(flags[ \t]*:)(?:.*?( hypervisor)(?: .*)?|.*)")
 _DEADLINE = 10.0  # seconds for the names that programs report
 # Arm reports only numbers. Names are from sys-utils/lscpu-arm.c of util-linux and arch/arm64/include/asm/cputype.h.
 _IMPLEMENTERS = {"0x41": "ARM", "0x46": "FUJITSU", "0x48": "HiSilicon", "0x4e": "NVIDIA", "0xc0": "Ampere"}
@@ -44,7 +48,7 @@ _Processors: TypeAlias = Mapping[int, str]  # the block of proc/cpuinfo by CPU n
 
 def read_cpu(host: Host) -> Iterator[Record]:
     """Yield a `Package` for each package with an online CPU. Firmware numbers them, for example "package36"."""
-    processors = _parsed(host, _CPUINFO, _processors)
+    processors = _parsed(host, CPUINFO, _processors)
     if isinstance(processors, NotChecked):
         yield processors
         processors = None
@@ -171,6 +175,12 @@ def _entry(processor: str, name: str) -> str | None:
         return word(match[1]) if match else None
     except ValueError:
         return None
+
+
+def processor_lines(text: str) -> str:
+    """Return only the lines of proc/cpuinfo that sources evaluate, and of the flags only that of a virtual machine."""
+    lines = (line for line in text.splitlines() if not line or _EVALUATED.match(line))
+    return "\n".join(_FLAGS.sub(lambda flags: flags[1] + (flags[2] or ""), line) for line in lines)
 
 
 def _parsed(host: Host, path: str, parse: Callable[[str], T]) -> T | NotChecked | None:

@@ -60,9 +60,9 @@ CALLS: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 NOBODYS_MOUNTS = """\
 /dev/nvme0n1p2 / ext4 rw 0 0
-some-server-1:/some-export-1 /home nfs4 rw,addr=198.18.0.3 0 0
-//some-server-2/some-export-2 /mnt/some-server-2 cifs rw 0 0
-198.18.0.4@o2ib:198.18.0.5@o2ib:/some-export-3 /scratch lustre rw 0 0"""
+some-server-1:/some-export-1 /home nfs4 rw 0 0
+//some-server-2/some-export-2 /mnt/some-word-1 cifs rw 0 0
+198.18.0.3@o2ib:198.18.0.4@o2ib:/some-export-3 /scratch lustre rw 0 0"""
 NOBODYS_LOG = """\
 6,1,0,-;Command line: UUID=00000000-0000-4000-8000-000000000001 198.18.0.1::198.18.0.2:255.255.255.0:some-node-1:eth0
 6,2,1,-;mlx5_core 0000:53:00.0: firmware version: 28.39.10.2

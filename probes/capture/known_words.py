@@ -1,0 +1,38 @@
+"""Words that are known to be harmless: those of linkgauge's own published files, and of the kernel's error messages.
+
+The files contain the words of the patterns that linkgauge searches, of product names, and of its own sentences. So a
+recording without other words gives the same findings.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parents[2]
+_WORD = re.compile(r"[A-Za-z0-9]*[A-Za-z][A-Za-z0-9]*")
+# Endings that regular expressions of the files do not spell out, file systems and states of the kernel, and makers of
+# servers, processors and disks.
+_OTHERS = """
+    autofs bpf btrfs cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs exfat ext2 ext3 ext4 f2fs fuse fusectl
+    hugetlbfs iso9660 mqueue nsfs overlay proc pstore ramfs rpc pipefs securityfs selinuxfs squashfs sysfs tmpfs tracefs
+    udf vfat xfs zfs none unknown enabled disabled corrected correctable uncorrected uncorrectable nonfatal
+    Supermicro Gigabyte Quanta Wiwynn Foxconn Inspur Lenovo Hewlett Packard Enterprise ProLiant Dell PowerEdge ASUSTeK
+    Fujitsu Cisco Bull Atos Penguin ThinkSystem Inc Corporation Ltd Systems Computer Computing Cloud Technology Server
+    Intel AMD EPYC Xeon Platinum Gold Silver Processor Core Neoverse Grace Samsung Micron Kioxia Toshiba Hynix Solidigm
+    Seagate Western Digital Virtual Machine Standard UEFI
+    Ryzen Threadripper ASUS PRIME WIFI xlarge metal mgag200 ast bochs cirrus enx nqn
+    nvmexpress discovery serialnumber inch wwid nas
+"""
+
+
+@cache
+def known_words() -> frozenset[str]:
+    """The words, in lower case."""
+    files = [path for part in ("models", "probes") for path in (_PACKAGE / part).rglob("*.*")]
+    texts = [path.read_text("utf-8") for path in files if path.suffix in (".py", ".toml")]
+    texts += [_OTHERS, *map(os.strerror, errno.errorcode)]
+    return frozenset(word.lower() for text in texts for word in _WORD.findall(text))

@@ -1,0 +1,89 @@
+"""Secrets in every place that linkgauge reads appear in no capture, and in no output of a diagnosis of a capture."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from linkgauge.agent.pipeline.diagnose import examine
+from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
+from linkgauge.exporters.formats.html import front_page
+from linkgauge.exporters.formats.json import as_json
+from linkgauge.exporters.metrics.prometheus import page
+from linkgauge.exporters.text.report import as_text
+from linkgauge.exporters.text.ticket import as_ticket
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.capture.anonymize import scrub
+from linkgauge.probes.capture.recorder import Recording
+from linkgauge.probes.host.recorded import Recorded, dump, parse
+from tests.support.nodes.described import ALL, node, report_of
+from tests.support.nodes.secrets import KINDS, planted
+
+NODES = ("hgx-h100", "server-raid", "p5-tree", "mi300x", "desktop")
+
+
+def recording(machine: Recorded) -> Recorded:
+    """What `linkgauge capture` records of the machine."""
+    host = Recording(machine)
+    report_of(host)
+    return parse(dump(scrub(host.recorded())))
+
+
+def outputs(machine: Recorded) -> dict[str, str]:
+    """All outputs about a machine."""
+    snapshot, report = examine(machine, SOURCES, measure_nothing, Site())
+    subjects = ["node", *dict.fromkeys(finding.subject for finding in report.findings)]
+    return {
+        "text": as_text(report, colour=False),
+        "json": as_json(report),
+        "page": front_page(report).decode() if isinstance(front_page(report), bytes) else str(front_page(report)),
+        "metrics": page(report).decode(),
+        "tickets": "\n".join(as_ticket(snapshot, report, one, {}) for one in subjects),
+    }
+
+
+def leaks(text: str, secrets: dict[str, str]) -> set[tuple[str, str]]:
+    return {(kind, secret) for secret, kind in secrets.items() if secret.lower() in text.lower()}
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_a_capture_and_its_outputs_have_no_secret(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The whole machine is scrubbed, and what the sources record of it."""
+    caplog.set_level(logging.DEBUG)
+    machine, secrets = planted(node(name), 1000 * NODES.index(name))
+    assert len(secrets) > 60
+    recorded = recording(machine)
+    assert leaks(dump(scrub(machine)), secrets) == set()
+    assert leaks(dump(recorded), secrets) == set()
+    for output, text in outputs(recorded).items():
+        assert (output, leaks(text, secrets)) == (output, set())
+    assert leaks(caplog.text, secrets) == set()
+
+
+def test_there_are_two_hundred_secrets_of_thirty_kinds() -> None:
+    every = [planted(node(name), 1000 * number)[1] for number, name in enumerate(NODES)]
+    assert sum(map(len, every)) >= 200
+    assert len(KINDS) == 30
+    assert {kind for secrets in every for kind in secrets.values()} == {*KINDS}
+
+
+def summary(machine: Recorded) -> list[tuple[str, str, int]]:
+    """The findings. A stand-in may replace a name, so subjects that are no devices of the kernel are left out."""
+    report = report_of(machine)
+    return sorted((one.code, one.severity, len(one.evidence)) for one in report.findings)
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_a_capture_with_secrets_gives_the_same_findings(name: str) -> None:
+    machine, _ = planted(node(name), 5000)
+    assert summary(recording(machine)) == summary(machine)
+
+
+@pytest.mark.parametrize("name", [one if one in NODES else pytest.param(one, marks=pytest.mark.slow) for one in ALL])
+def test_a_capture_of_a_described_node_gives_the_same_report(name: str) -> None:
+    before, after = report_of(node(name)), report_of(recording(node(name)))
+    assert after.verdict == before.verdict
+    assert [(one.code, one.severity, one.subject) for one in after.findings] == [
+        (one.code, one.severity, one.subject) for one in before.findings
+    ]
