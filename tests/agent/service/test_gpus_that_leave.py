@@ -22,6 +22,8 @@ from linkgauge.probes.host.recorded import Recorded
 from tests.support.gpu.nvml_answers import STUB
 from tests.support.nodes.daemon_nodes import Breaking, Node
 
+pytestmark = pytest.mark.slow
+
 BUSES = (0x1B, 0x1E, 0x3B, 0x3E, 0x9B, 0x9E, 0xBB, 0xBE)  # of the described node hgx-h100
 ADDRESSES = [f"0000:{bus:02x}:00.0" for bus in BUSES]
 ALL = range(8)
