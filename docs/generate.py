@@ -7,7 +7,8 @@
 A generated block of a page lies between `<!-- generated: NAME -->` and `<!-- end: NAME -->`. BLOCKS has a function for
 each NAME. The text comes from the program: the finding codes from models/catalog/codes.toml, the log
 messages from models/catalog/messages, the metrics from their
-catalog, the commands from click, the report from its JSON Schema and from docs/report-fields.toml.
+catalog, the commands from click, the report from its JSON Schema and from docs/report-fields.toml, the sources of facts
+from docs/fact-sources.toml and from the rules.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from linkgauge.exporters.text.explain import kind_of_code
 from linkgauge.models.catalog import Code, codes
 from linkgauge.models.catalog.log_messages import KERNEL, PROGRAMS, Message, entries, message
 from linkgauge.models.facts.reason import Reason
+from linkgauge.models.rules import RULES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -39,6 +41,7 @@ else:
 DOCS = Path(__file__).resolve().parent
 SCHEMA = DOCS / "report.schema.json"
 FIELDS = DOCS / "report-fields.toml"
+SOURCES = DOCS / "fact-sources.toml"
 _EXAMPLE = 140  # characters of a message
 BENCHMARKS = {  # block of reference/accuracy.md: the module whose output it holds
     "faults": ("bench.accuracy.judge",),
@@ -101,6 +104,25 @@ def metrics() -> str:
 def reasons() -> str:
     """The values of the label `reason`."""
     return ", ".join(f"`{reason.value}`" for reason in Reason)
+
+
+def fact_sources() -> str:
+    """Each fact and counter, with its source, the releases that have it, and what follows where it is absent."""
+    text, *kinds = tomllib.loads(SOURCES.read_text()).items()
+    return "\n".join([text[1], *(_sources(kind, rows) for kind, rows in kinds)])
+
+
+def _sources(kind: str, rows: dict[str, list[str]]) -> str:
+    needed = {name: sorted({rule.code for rule in RULES if f"{kind}.{name}" in rule.reads}) for name in rows}
+    cells = [(f"`{name}`", *row[:2], *(row[2:] or [_not_evaluated(needed[name])])) for name, row in rows.items()]
+    return f"## {kind}\n\n{_table(('fact', 'file or call', 'releases', 'where it is absent'), cells)}"
+
+
+def _not_evaluated(names: Iterable[str]) -> str:
+    several = ", ".join(f"[{name}](findings.md#{name})" for name in names)
+    if not several:
+        raise SystemExit(f"{SOURCES.name}: say what linkgauge says, because no rule needs this fact")
+    return f"not evaluated: {several}"
 
 
 def commands() -> str:
@@ -180,6 +202,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "log-messages": log_messages,
     "metrics": metrics,
     "reasons": reasons,
+    "fact-sources": fact_sources,
     "commands": commands,
     "report": report,
 }

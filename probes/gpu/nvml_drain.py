@@ -14,23 +14,15 @@ from ...models.facts.records import Evidence, Record
 from .nvml_library import Refused
 from .nvml_threads import open_driver, seconds
 
-_CALL = "DeviceQueryDrainState"
-
 
 def drained(*addresses: str) -> Iterator[Record]:
     """Yield the drain state of the GPU at each PCI address; nothing if the driver does not know it."""
     opened = open_driver(time.monotonic() + seconds())
     if not isinstance(opened, tuple):
         return
-    import pynvml
-
     library, _ = opened
     for address in addresses:
-        domain, bus, device = address.partition(".")[0].split(":")
-        place = pynvml.nvmlPciInfo_t(
-            domain=int(domain, 16), bus=int(bus, 16), device=int(device, 16), busId=address.encode()
-        )
         with suppress(Refused):
-            is_drained = bool(library.call(_CALL, place))
-            evidence = Evidence(f"nvml{_CALL}", f"{int(is_drained)}")
-            yield Pci(key=address, drained=is_drained, cites={"drained": evidence})
+            state = library.drain_state(address)
+            evidence = Evidence("nvmlDeviceQueryDrainState", f"{state}")
+            yield Pci(key=address, drained=state == 1, cites={"drained": evidence})

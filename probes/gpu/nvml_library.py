@@ -150,6 +150,12 @@ class Library:
                 raise
             return self.call("DeviceGetMemoryInfo", handle)
 
+    def drain_state(self, address: str) -> int:
+        """Return 1 if an operator drains the GPU at this PCI address, else 0. Raises Refused."""
+        domain, bus, device = (int(part, 16) for part in address.partition(".")[0].split(":"))
+        place = self._nvml.nvmlPciInfo_t(domain=domain, bus=bus, device=device, busId=address.encode())
+        return int(self.call("DeviceQueryDrainState", place))
+
     def error_text(self, code: int) -> str:
         """Return the text of an error number."""
         return str(self._nvml.NVMLError(code))
