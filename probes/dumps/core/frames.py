@@ -89,7 +89,10 @@ def without_containers(text: str) -> str:
 def string_frame(text: str) -> Frame | None:
     """The text with its strings unfolded into lines. None: it has none, or it is a journal."""
     lines = text.split("\n")
-    strings = unfolded(lines) if journal_lines(lines) == lines else None
+    return _of_strings(unfolded(lines) if journal_lines(lines) == lines else None)
+
+
+def _of_strings(strings: tuple[list[str], list[int]] | None) -> Frame | None:
     return Frame(without_markup("\n".join(strings[0]))[0], origin=strings[1]) if strings else None
 
 
@@ -107,7 +110,7 @@ def strip_frames(text: str, marks: bool = True) -> Iterator[Frame]:
         yield Frame("\n".join(bare))
     if (numbered := _without_numbers(bare)) is not None:
         yield Frame("\n".join(numbered))
-    if (strings := string_frame(text)) is not None:
+    if unrolled == lines and (strings := _of_strings(unfolded(lines))):
         yield strings
     for plain in _plain(lines, bare) if marks else layers(lines, _SHARE):
         yield Frame("\n".join(plain))
@@ -138,17 +141,23 @@ def _of_host(line: str, found: re.Match[str] | None, name: str, others: frozense
 def _plain(lines: list[str], bare: list[str]) -> Iterator[list[str]]:
     """The lines without indentation, without prefixes, and without marks, each result once."""
     tried = [bare, lines]
-    logged = [lines, *layers(lines, _SHARE)]
-    for plain in (
-        dedent("\n".join(bare)).split("\n"),
-        *logged,
-        _unmarked(bare),
-        _unmarked(logged[-1]),
-        _rows(_unmarked(logged[-1])),
-    ):
+    for plain in _each_plain(lines, bare):
         if plain not in tried:
             tried.append(plain)
             yield plain
+
+
+def _each_plain(lines: list[str], bare: list[str]) -> Iterator[list[str]]:
+    yield dedent("\n".join(bare)).split("\n")
+    last = lines
+    for last in layers(lines, _SHARE):
+        yield last
+    plain = _unmarked(bare)
+    yield plain
+    if last != bare:
+        plain = _unmarked(last)
+        yield plain
+    yield _rows(plain)
 
 
 def _unmarked(lines: list[str]) -> list[str]:
