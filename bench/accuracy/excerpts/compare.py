@@ -30,6 +30,8 @@ _BESIDE = "beside"  # the flows at the same time: fewer if lines are missing
 _TEXTS = {"name", "label", "model", "version", "firmware", "text", "error", "failure", "vbios", "product", "bios"}
 _LISTS = {("Service", "state"), ("Optics", "alarms"), ("Optics", "warnings")}  # each item is of a line of its own
 _DEVICES = ("gpu", "a", "b")  # fields with the key of a device
+_FAULTS = ("clock_reasons", "fabric_faults")  # fields with a list of faults
+_QUOTED = re.compile("'[^']+'")
 _RANK = {"info": 0, "warning": 1, "critical": 2}
 # The key of a device that the text does not name: its line, or its kind with a number ("nic 2", "hca/1", "gid3").
 _PLACE = re.compile(
@@ -231,11 +233,19 @@ def _is_part(atom: Atom, base: Reading) -> bool:
     if (atom.kind, atom.field) in _LISTS:
         every = {item for one in base.lines if one.kind == atom.kind for item in _ITEM.findall(one.value)}
         return every.issuperset(_ITEM.findall(atom.value))
-    if atom.kind != "Observation" or atom.field in ("rate", "bus_bandwidth", "latency"):
+    if atom.field in _FAULTS:
+        return any(
+            one.field == atom.field and set(_QUOTED.findall(atom.value)) < set(_QUOTED.findall(one.value))
+            for one in base.lines
+            if atom.value != "()"
+        )
+    if atom.field in ("rate", "bus_bandwidth", "latency"):
+        return False
+    if atom.kind != "Observation" and not atom.field.startswith("ecc_"):
         return False
     whole = _unnamed(atom)[:3] if _generic(atom.key) else atom[:3]
     same = (one for one in base.lines if whole in (one[:3], _unnamed(one)[:3]))
-    return any(float(one.value) >= float(atom.value) for one in same)
+    return _is_number(atom.value) and any(float(one.value) >= float(atom.value) for one in same)
 
 
 def _generic(key: str) -> bool:
@@ -303,15 +313,19 @@ def _new(base: Reading, found: Reading, other: Reading | None, text: str, excerp
     """The findings that the whole output lacks, or has with a lower severity.
 
     A finding from undamaged lines is not new if the whole output has one about the same device that includes it: "GPU
-    reset required" alone is a finding, and beside memory rows that wait for the reset it is none of its own. No reader
-    sees a wrong digit, so a finding from the line with it, or one about another device because of it, is not new.
+    reset required" alone is a finding, and beside memory rows that wait for the reset it is none of its own. The same
+    lines can show the same fault of a device with another name, or of several. No reader sees a wrong digit, so a finding from the line with it, or one about another device because of it, is not new.
     """
     known = {**(other.findings if other else {}), **base.findings}
     for (code, subject), finding in found.findings.items():
         texts = [one.text for one in finding.evidence]
         same = [one for key, one in known.items() if key[0] == code and (key[1] == subject or _generic(subject))]
         if all(one in text for one in texts):
-            same += [one for key, one in base.findings.items() if key[1] == subject or _generic(subject)]
+            same += [
+                one
+                for key, one in base.findings.items()
+                if key[1] == subject or _generic(subject) or (key[0] == code and _share(one, texts))
+            ]
         if excerpt.digits and (
             any(key[0] == code for key in known) or any(one in line for one in texts for line in excerpt.changed)
         ):
@@ -335,6 +349,11 @@ def _shows(one: Finding, excerpt: Excerpt) -> bool:
     """Whether the evidence of a finding is a line with a wrong digit."""
     changed = {line.strip() for line in excerpt.changed}
     return any(cite.text in changed for cite in one.evidence)
+
+
+def _share(finding: Finding, texts: Iterable[str]) -> bool:
+    """Whether the finding cites one of these lines."""
+    return any(one.text in texts for one in finding.evidence)
 
 
 def together(results: Iterable[Result]) -> Result:

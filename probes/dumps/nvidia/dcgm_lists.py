@@ -32,6 +32,7 @@ _FIELDS = {
     "VBIOS": ("vbios", word),
 }
 _LOST = "GPU is lost"
+_UNNAMED = "gpu"
 _SYSTEM = re.compile(r"(?P<system>[A-Z][\w ]{1,30}?) ?(?:system)?: (?P<verdict>Warning|Failure) - (?P<text>.*)")
 _ONE = re.compile(r"GPU ID: ([0-9]{1,3})")
 
@@ -69,17 +70,21 @@ def read_states(part: Part, rows: list[tuple[int, str]], found: FactCollector) -
 
 
 def read_devices(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> Iterator[Record]:
-    """The name, the PCI address and the UUID of each GPU."""
-    gpu = ""
+    """The name, the PCI address and the UUID of each GPU. Rows whose first row is missing are of "a GPU"."""
+    gpu, below = "", False  # below: the number of the GPU is in the first of its rows, and a border ends them
     for number, line in rows:
         name, text = cells(line)
+        if below and line.strip().startswith("+"):
+            gpu = _UNNAMED
         text, where = text.strip(), part.cite(number, line)
         if one := _ONE.fullmatch(name):
-            gpu = f"gpu{int(one[1])}"
+            gpu, below = f"gpu{int(one[1])}", False
         elif re.fullmatch("[0-9]{1,3}", name):
-            gpu = f"gpu{int(name)}"
-        elif name == "Switch ID" or name.startswith("Group of"):
-            gpu = ""
+            gpu, below = f"gpu{int(name)}", True
+        elif name in ("Switch ID", "CPU ID") or name.startswith("Group of"):
+            gpu, below = "", False
+        elif name and below:
+            gpu = _UNNAMED
         field = _FIELD.fullmatch(text)
         called, value = (field[1], field[2]) if field else (name, text)
         if gpu and called in _FIELDS and value not in ("", "****"):

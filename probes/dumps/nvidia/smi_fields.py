@@ -55,6 +55,7 @@ class Card:
     address: str | None = None
     texts: dict[str, tuple[str, Evidence]] = field(default_factory=dict)
     instances: int = 0  # MIG instances
+    indexes: set[str] = field(default_factory=set)  # of these
     processes: int | None = None  # compute processes, if the list is complete
 
 
@@ -210,12 +211,20 @@ def facts(card: Card, at: float) -> Iterator[Record]:
         fields[name], cites[name] = value, where
     if card.processes is not None:
         fields["processes"] = card.processes
-    if fields.get("mig") is not None:
-        fields["mig_instances"] = card.instances if fields["mig"] else 0
+    if (instances := _instances(card, fields.get("mig"))) is not None:
+        fields["mig_instances"] = instances
     if set(fields) - {"address"}:
         yield Gpu(key=card.key, cites=cites, **fields)
     yield from not_checked
     yield from _counters(card, fields, cites, at)
+
+
+def _instances(card: Card, mig: bool | None) -> int | None:
+    """The number of MIG instances. None if the list can be incomplete."""
+    if not mig:
+        return None if mig is None else 0
+    listed = not card.indexes or card.indexes == {str(number) for number in range(card.instances)}
+    return card.instances if listed and card.address else None
 
 
 def _chosen(card: Card) -> dict[str, tuple[str, Evidence]]:

@@ -47,7 +47,7 @@ _COUNT = re.compile(
 _NONE_UP = re.compile(r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive", re.IGNORECASE)
 _INSTANCE = re.compile(r"MIG \S+\s+Device\s+([0-9]{1,2}): \(UUID: MIG-")
 _INACTIVE = "<inactive>"
-_MARK = re.compile(r"\[|\.\.|…|<snip|\(\.\.", re.IGNORECASE)  # lines are omitted here
+_MARK = re.compile(r"\[|\(?\.\.|…|<snip", re.IGNORECASE)  # lines are omitted here
 _WHOLE = (1, 2, 3, 4, 6, 12, 18, 36)  # numbers of links of products
 # Counters of a link by generation. Since NVLink 5 they have other names (nvml_links.py).
 _COUNTERS = {
@@ -79,7 +79,7 @@ class _Listed:
     none_up: Evidence | None = None
     followed: bool = False  # another GPU follows
     elided: bool = False  # the list has an omission mark, or a line that is no state of a link
-    damaged: list[Evidence] = field(default_factory=list)  # lines with a number that is no rate of a link
+    damaged: list[Evidence] = field(default_factory=list)  # lines with a state that this link cannot have
 
     @property
     def version(self) -> int | None:
@@ -128,8 +128,9 @@ def read(part: Part) -> Iterator[Record]:
         yield from (_unreadable(one, where) for where in one.damaged)
         yield from _links(one)
         yield from _counters(one, part.at)
-    if found and found[-1].key != _UNNAMED and (listed := len(found[-1].states)) < most:
-        yield part.cut(part.text.rstrip().count("\n"), f"after {listed} of {most} NVLinks of {found[-1].key}")
+    longest = max((len(one.states) for one in found), default=0)
+    if found and found[-1].key != _UNNAMED and (listed := len(found[-1].states)) < longest:
+        yield part.cut(part.text.rstrip().count("\n"), f"after {listed} of {longest} NVLinks of {found[-1].key}")
 
 
 def _lists(part: Part) -> Iterator[_Listed]:
@@ -152,7 +153,7 @@ def _filled(gpu: _Listed | None, lines: Sequence[tuple[str, Evidence]]) -> Itera
     """The list with its lines, and the lists of the lines that can be of other GPUs."""
     while lines or gpu:
         gpu = gpu or _Listed(_UNNAMED, "", None, lines[0][1])
-        own = _own([text for text, _ in lines])
+        own = _own([text for text, _ in lines], gpu.least)
         for text, where in lines[:own]:
             _line(gpu, text, where)
         gpu.elided |= own < len(lines)
@@ -160,7 +161,7 @@ def _filled(gpu: _Listed | None, lines: Sequence[tuple[str, Evidence]]) -> Itera
         gpu, lines = None, lines[own:]
 
 
-def _own(lines: Sequence[str]) -> int:
+def _own(lines: Sequence[str], least: int) -> int:
     """The number of lines that are of the same GPU as the first one.
 
     After an omission mark, and after a number that the list has passed, the lines can be of another GPU. If links that
@@ -175,7 +176,7 @@ def _own(lines: Sequence[str]) -> int:
         for place, link in found
         if link[2].rstrip() == _INACTIVE or _SPEED.fullmatch(link[2].rstrip())
     ]
-    if sorted(number for _, number, _ in states) == list(range(len(states))):
+    if sorted(number for _, number, _ in states) == list(range(least or len(states))):
         return len(lines)  # the order of the lines is another one
     for (_, last, _), (place, number, _) in pairwise(states):
         if number < last or (number > last + 1 and len({down for *_, down in states}) > 1):
@@ -184,7 +185,7 @@ def _own(lines: Sequence[str]) -> int:
 
 
 def _unreadable(one: _Listed, where: Evidence) -> NotChecked:
-    why = f"{where.text[:60]!a} has no rate of an NVLink: the line is damaged"
+    why = f"{where.text[:60]!a} is no state of this NVLink: the line is damaged"
     return NotChecked(what="GpuLink.speed", subject=one.key, reason=Reason.UNREADABLE, path=where.source, detail=why)
 
 
@@ -199,21 +200,20 @@ def _line(gpu: _Listed, text: str, where: Evidence) -> None:
     """Read a line below the line of a GPU."""
     link = _LINK.fullmatch(text)
     if link is None:
-        if instance := _INSTANCE.match(text):
-            gpu.instances.add(int(instance[1]))
+        gpu.instances |= {int(number) for number in _INSTANCE.findall(text)}
         if _NONE_UP.match(text):
             gpu.none_up = where
         gpu.elided |= bool(_MARK.match(text))
         return
     number, content = int(link[1]), link[2].rstrip()
-    if speed := _SPEED.fullmatch(content):
-        product = _product(gpu.name)
-        if is_nvlink_speed(float(speed[1]), product.link_version if product else None):
-            gpu.states[number] = (from_gigabytes(float(speed[1])), where)
+    if (speed := _SPEED.fullmatch(content)) or content == _INACTIVE:
+        product, value = _product(gpu.name), float(speed[1]) if speed else None
+        state = from_gigabytes(value) if value else None
+        is_known = value is None or is_nvlink_speed(value, product.link_version if product else None)
+        if is_known and gpu.states.get(number, (state, where))[0] == state:
+            gpu.states[number] = state, where
         else:
             gpu.damaged.append(where)
-    elif content == _INACTIVE:
-        gpu.states[number] = (None, where)
     elif remote := _REMOTE.fullmatch(content):
         if address := pci_address(remote[1]):
             gpu.remotes[number] = (address, where)

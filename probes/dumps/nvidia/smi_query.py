@@ -53,14 +53,18 @@ _COUNT = re.compile(r"[0-9]{1,4}")
 _DEEPEST = 12  # nested headings
 _NEW = ("Timestamp", "timestamp")  # the first entry of each run
 _INSTANCE = ("MIG Device", "mig_device")
+_INSTANCES = (*_INSTANCE, "MIG Devices", "mig_devices")
+_INDEX = ("Index", "index")  # of a MIG instance
 _USERS = ("Processes", "processes")
+_USER = ("Process ID", "process_info")
 _PATHS = Counter(called.rpartition("/")[2] for called in WANTED)
 _ONLY = {
     called.rpartition("/")[2]: called for called in WANTED if _PATHS[called.rpartition("/")[2]] == 1 and "_" in called
 }
 _TAILS = frozenset(called.rpartition("/")[2] for called in WANTED)
-_MATTER = frozenset({*_TAILS, *_HEAD, *_NEW, *_INSTANCE, *_USERS, "Type"})
+_MATTER = frozenset({*_TAILS, *_HEAD, *_NEW, *_INSTANCE, *_INDEX, *_USERS, *_USER, "Type"})
 _CARD_XML = "gpu"
+_POWER = ("Power Readings", "power_readings")
 _PRODUCT = "Product Name"
 
 
@@ -70,7 +74,8 @@ class _Run:
 
     head: dict[str, tuple[str, Evidence]] = field(default_factory=dict)
     cards: list[Card] = field(default_factory=list)
-    users: int | None = None  # compute processes of the current GPU so far; None outside the process list
+    users: list[str] | None = None  # the types of the processes of the current GPU; None outside the process list
+    listed: int = 0  # processes in this list
 
     def card(self) -> Card:
         """The current GPU. A new one without a name if the text begins within a GPU."""
@@ -80,9 +85,9 @@ class _Run:
 
     def closed(self) -> None:
         """Store the number of processes at the end of the list."""
-        if self.users is not None:
-            self.card().processes = self.users
-        self.users = None
+        if self.users is not None and self.listed == len(self.users):
+            self.card().processes = sum("C" in kind for kind in self.users)
+        self.users, self.listed = None, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,22 +139,26 @@ def _breaks_off(cards: list[Card]) -> bool:
 def _take(run: _Run, entry: _Entry, part: Part) -> None:
     """Add one heading or value to the run."""
     name, value, above = entry.name, entry.value, entry.above
-    if run.users is not None and not (len(above) > 1 and any(user in above for user in _USERS)):
+    if run.users is not None and not any(user in above for user in _USERS):
         run.closed()
     if name in _USERS:
-        run.users = 0
+        run.users = []
     elif run.users is not None:
-        run.users += name in ("Type", "type") and "C" in (value or "")
+        run.listed += name in _USER
+        run.users += [value or ""] if name in ("Type", "type") else []
     elif begun := _GPU.fullmatch(name):
         run.cards.append(Card(address=pci_address(begun[1])))
     elif name in _INSTANCE and value is None:
         run.card().instances += 1
+    elif name in _INDEX and value is not None and any(one in _INSTANCE for one in above):
+        run.card().indexes.add(value)
     elif name in _HEAD and value is not None and len(above) < 2:
         run.head[_HEAD[name]] = (value, part.cite(*entry.where))
-    elif name in _TAILS and value is not None and not any(user in _INSTANCE for user in above):
+    elif name in _TAILS and value is not None and not any(one in _INSTANCES for one in above):
         path = [*above[-2:], name]
         known = any("/".join(path[first:]) in WANTED for first in range(len(path)))
-        if not known and (orphan := path_of(name, value) or _ONLY.get(name)):
+        other = above and above[-1].endswith(_POWER)  # of the module or of the memory
+        if not known and not other and (orphan := path_of(name, value) or _ONLY.get(name)):
             path = orphan.split("/")
         for called in ("/".join(path[first:]) for first in range(len(path))):
             if called in WANTED:

@@ -7,7 +7,7 @@ small.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ....models.facts.records import Evidence
 
@@ -30,6 +30,7 @@ _WHERE = {
         ("DRAM Uncorrectable", "dram_uncorrectable"),
     ),
 }
+_SPLIT = re.compile("Parity|SEC-DED|parity|secded")
 _TOTALS = {"ecc_corrected": ("Single Bit", "single_bit"), "ecc_uncorrected": ("Double Bit", "double_bit")}
 _COLUMNS = {"ecc_corrected": "ecc.errors.corrected", "ecc_uncorrected": "ecc.errors.uncorrected"}
 
@@ -111,8 +112,16 @@ def sums(texts: Texts) -> Iterator[Field]:
             yield field, *total[0]
         elif all(parts):
             counts = [number for part in parts for number in part]
+            if _lacks_one(texts, groups) and not any(count for count, _ in counts):
+                continue  # the line that is missing can have errors
             worst = max(counts, key=lambda one: one[0])
             yield field, sum(count for count, _ in counts), worst[1]
+
+
+def _lacks_one(texts: Texts, groups: Sequence[Sequence[str]]) -> bool:
+    """Whether one of the two lines into which newer drivers split a line is there and the other is not."""
+    split = [[name in texts for name in names if _SPLIT.search(name)] for names in groups]
+    return any(any(one) and sum(one) % 2 for one in split)
 
 
 def reasons(texts: Texts) -> Iterator[Field]:
@@ -138,7 +147,7 @@ def _health(texts: Texts) -> Iterator[Field]:
     if setup and _WRONG_SETUP.match(setup[0]):
         faults.append((f"incorrect configuration: {setup[0]}", setup[1]))
     values = {text for text, _ in (*parts.values(), *((setup,) if setup else ()))} - {"N/A", "Not Supported"}
-    if faults or (values and setup):
+    if faults or (values and setup and "degraded bandwidth" in parts):
         citations = (*(where for _, where in faults), *(where for _, where in parts.values()), *(setup or ())[1:])
         yield "fabric_faults", tuple(fault for fault, _ in faults), citations[0]
 
