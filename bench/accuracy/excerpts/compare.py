@@ -188,7 +188,8 @@ def _wrong(
         else:
             fine = (bool(other) or _generic(atom.key)) and _unnamed(atom) in anywhere
         if kind != "whole":
-            fine |= atom.field == _BESIDE or _is_part(atom, base) or _is_text(atom, allowed, excerpt)
+            fine |= atom.field == _BESIDE or _is_part(atom, base) or _lacks(atom, allowed)
+            fine |= _is_text(atom, allowed, excerpt)
             fine |= any(_transcribed(atom, line) for line in excerpt.changed)
             fine |= atom._replace(key="") in anywhere and _misnamed(atom.key, sample, excerpt)
             fine |= _misnamed(atom.value, sample, excerpt)
@@ -211,6 +212,15 @@ def _cites(lines: Iterable[int], excerpt: Excerpt) -> bool:
     (text,) = excerpt.files
     written = text.split("\n") if isinstance(text, str) else []
     return any(line < len(written) and written[line] in excerpt.changed for line in lines)
+
+
+def _lacks(atom: Atom, known: Iterable[Atom]) -> bool:
+    """Whether it is the rate of a flow whose size or operation is not in the excerpt."""
+    words = atom.key.split(" ")
+    if atom.kind != "Observation" or len(words) < 3 or not (words[2] == "None" or words[0] == "collective"):
+        return False
+    same = (one.key.split(" ") for one in known if one[2:] == atom[2:])
+    return any(one[1] == words[1] and one[3:] == words[3:] for one in same if len(one) > 2)
 
 
 def _is_text(atom: Atom, known: Iterable[Atom], excerpt: Excerpt) -> bool:
@@ -259,8 +269,8 @@ def _unnamed(atom: Atom) -> Atom:
     """The atom without the name of its device. The number of a link, and the kinds of the ends of a copy, stay."""
     words = atom.key.split(" ")
     if len(words) > 2:
-        words[1] = re.sub("[0-9]+", "", words[1])
-        key = " ".join(words)
+        ends = re.sub("[0-9]+", "", words[1])
+        key = " ".join((words[0], ends, *words[2:]))
     else:
         key = atom.key.partition("/")[2]
     return atom._replace(key=key, value="" if atom.field in _DEVICES else atom.value)
@@ -314,18 +324,16 @@ def _new(base: Reading, found: Reading, other: Reading | None, text: str, excerp
 
     A finding from undamaged lines is not new if the whole output has one about the same device that includes it: "GPU
     reset required" alone is a finding, and beside memory rows that wait for the reset it is none of its own. The same
-    lines can show the same fault of a device with another name, or of several. No reader sees a wrong digit, so a finding from the line with it, or one about another device because of it, is not new.
+    lines can show the same fault of a device with another name, or of several. No reader sees a wrong digit, so a
+    finding from the line with it, or one about another device because of it, is not new.
     """
     known = {**(other.findings if other else {}), **base.findings}
     for (code, subject), finding in found.findings.items():
         texts = [one.text for one in finding.evidence]
         same = [one for key, one in known.items() if key[0] == code and (key[1] == subject or _generic(subject))]
         if all(one in text for one in texts):
-            same += [
-                one
-                for key, one in base.findings.items()
-                if key[1] == subject or _generic(subject) or (key[0] == code and _share(one, texts))
-            ]
+            same += [one for key, one in base.findings.items() if key[1] == subject or _generic(subject)]
+        same += [one for key, one in base.findings.items() if key[0] == code and _share(one, texts)]
         if excerpt.digits and (
             any(key[0] == code for key in known) or any(one in line for one in texts for line in excerpt.changed)
         ):

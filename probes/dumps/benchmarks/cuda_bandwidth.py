@@ -43,7 +43,7 @@ _TOOL = Tool(
         r"(?:, NumDevsUsed = (?P<gpus>\d{1,4}))?",
     ),
     cases=(
-        Case(when={"copies": "|Device to Device|D2D"}),  # bytes read and bytes written inside a GPU
+        Case(when={"copies": "Device to Device|D2D"}),  # bytes read and bytes written inside a GPU
         Case(when={**_H2D, **_SEVERAL}, refused=_SUM, how=_HOW),
         Case(when={**_D2H, **_SEVERAL}, refused=_SUM, how=_HOW),
         Case(when={**_H2D, **_PAGEABLE}, refused=_STAGED, how=_HOW, subject="host-gpu{gpu}"),
@@ -56,6 +56,7 @@ _TOOL = Tool(
     # The sample of CUDA 8 divides bytes * 2^10 by milliseconds * 2^20, so its megabyte is 1,024,000 bytes.
     units={"GB": from_gigabytes(1), "MB": 1.024e6},
     start={"gpu": ""},
+    block="copies",
     needs=("copies", "memory", "unit"),
     lacks="the lines above this row do not name the direction, the memory and the unit",
 )

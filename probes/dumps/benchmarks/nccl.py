@@ -61,6 +61,8 @@ BEGIN = (
     rf"[-0-9.]{{1,14}}{_GAP}[0-9.]{{1,12}}{_GAP}[0-9.]"
     rf"|{nccl_log.BEGIN}"
 )
+_BELOW_ONE = ("all_gather", "reduce_scatter", "alltoall")  # collectives whose busbw is lower than their algbw
+_ABOVE_ONE = 1.01  # both numbers are rounded
 ANY_LINE = nccl_log.ANY_LINE
 LINES = True
 
@@ -84,7 +86,8 @@ def _read_tables(part: Part) -> Iterator[Record]:
         if isinstance(found, Row):
             cite = part.cite(found.number, _PREFIX.sub("", texts[found.number].strip()))
             if not found.cells or not tables:
-                tables.append(_Table(found.columns, op, len(ranks)))
+                whole = ranks == {str(number) for number in range(len(ranks))}
+                tables.append(_Table(found.columns, op, len(ranks) if whole else 0))
                 op, ranks = None, set()
             if row := _row(found.columns, found.cells):
                 tables[-1].rows.append((*row, cite))
@@ -169,6 +172,8 @@ def _collective(op: str | None, algorithm: float, bus: float) -> tuple[str, int]
     alltoall. It is 1 for the others and does not depend on their ranks (doc/PERFORMANCE.md of nccl-tests).
     """
     ratio = bus / algorithm if algorithm else 0.0
+    if op in _BELOW_ONE and ratio > _ABOVE_ONE:
+        op = None  # the name of another table: its own line is missing
     if op == "all_reduce" or (op is None and 1 < ratio < 2):
         return "all_reduce", _ranks(ratio / 2)
     return op or "collective", _ranks(ratio)

@@ -73,13 +73,15 @@ def read(part: Part) -> Iterator[Record]:
 
 def _marked(one: Record, staged: set[tuple[str, ...]]) -> Record:
     """The record; the driver copies through host memory between GPUs without peer access."""
-    if isinstance(one, Observation) and isinstance(one.about, Flow) and {one.about.ends, one.about.ends[::-1]} & staged:
-        return replace(one, about=replace(one.about, via="host"))
+    if isinstance(one, Observation) and isinstance(one.about, Flow):
+        ends = one.about.ends
+        if {ends, ends[::-1], *(("", end) for end in ends)} & staged:
+            return replace(one, about=replace(one.about, via="host"))
     return one
 
 
 def _without_access(part: Part) -> Iterator[tuple[str, ...]]:
-    """Pairs without peer access according to hipBusBandwidth."""
+    """Pairs without peer access according to hipBusBandwidth. The first end is empty if its line is missing."""
     gpu = ""
     for _, line in part.lines():
         if peer := _PEER.fullmatch(line.strip()):

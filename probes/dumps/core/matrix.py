@@ -11,10 +11,11 @@ from ....models.facts.records import Flow, Observation, Record
 from .markup import cells_of
 
 _CORNERS = ("D\\D", "D/D", "GPU", "CPU", "-")  # labels of rows and columns, before the column numbers
-_NUMBER = re.compile(r"[0-9]{1,3}")
-_ROW = re.compile(r"\s*([0-9]{1,3})((?:\s+(?:[0-9]+(?:\.[0-9]*)?|N/A|nan|-))*)\s*")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,2}")
+_ROW = re.compile(r"([0-9]{1,3})((?:\s+(?:[0-9]+(?:\.[0-9]*)?|N/A|nan|-))*)")
 _RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # a number with fewer decimal places is truncated
 
+_NO_ROW = -1
 _WHOLE = re.compile(r"[0-9]+\.[0-9]{2,}|N/A|nan|-")  # a complete number, or a cell without a number
 
 
@@ -31,30 +32,63 @@ class Cell:
 def cells(lines: Sequence[str], start: int) -> Iterator[Cell]:
     """The numbers of the matrix whose heading is the first line with text from line `start` on.
 
-    Zeros were not measured and are left out. Lines without letters and digits are skipped.
+    Zeros were not measured and are left out. Damaged rows are left out, too: they have more or fewer cells than there
+    are columns, or a number that does not follow the one of the row before. The end of the text can cut the last row.
     """
+    columns, rows = _rows(lines, start)
+    last = -1
+    for place, (line, number, words) in enumerate(rows):
+        following = next((one for _, one, _ in rows[place + 1 :] if one != _NO_ROW), number + 1)
+        ends = not any(any(map(str.isalnum, text)) for text in lines[line + 1 :])
+        whole = len(words) == len(columns) or (ends and len(words) < len(columns))
+        if number <= last or (number > last + 1 and following <= number) or not whole:
+            continue
+        last = number
+        for column, text in zip(columns, words, strict=False):
+            if _RATE.fullmatch(text) and float(text):
+                yield Cell(number, column, float(text), line)
+
+
+def damaged(lines: Sequence[str], start: int) -> int | None:
+    """The line of the heading or of the first row that is damaged."""
+    columns, rows = _rows(lines, start)
+    if not columns:
+        return start if start < len(lines) else None
+    read = {cell.line for cell in cells(lines, start)}
+    full = (
+        line
+        for line, number, words in rows
+        if number == _NO_ROW or any(_RATE.fullmatch(text) and float(text) for text in words)
+    )
+    return next((line for line in full if line not in read), None)
+
+
+def _rows(lines: Sequence[str], start: int) -> tuple[list[int], list[tuple[int, int, list[str]]]]:
+    """The columns of a matrix, and of each row the line, the number and the cells."""
     columns: list[int] | None = None
+    rows: list[tuple[int, int, list[str]]] = []
     for line in range(start, len(lines)):
-        text = cells_of(lines[line])
+        text = cells_of(lines[line]).strip()
         if not any(map(str.isalnum, text)):
             continue
         if columns is None:
             columns = _heading(text)
             if columns is None:
-                return
-            continue
-        row = _ROW.fullmatch(text)
-        if not row:
-            return
-        for column, number in zip(columns, row[2].split(), strict=False):
-            if _RATE.fullmatch(number) and float(number):
-                yield Cell(int(row[1]), column, float(number), line)
+                break
+        elif row := _ROW.fullmatch(text):
+            rows.append((line, int(row[1]), row[2].split()))
+        elif text[0].isdecimal() and _RATE.search(text):
+            rows.append((line, _NO_ROW, []))
+        else:
+            break
+    return columns or [], rows
 
 
 def _heading(text: str) -> list[int] | None:
-    """The column numbers; None: the line is no heading."""
+    """The column numbers, which ascend; None: the line is no heading, or a damaged one."""
     words = [word for word in text.replace("D \\ D", "D\\D").split() if word not in _CORNERS]
-    return list(map(int, words)) if words and all(map(_NUMBER.fullmatch, words)) else None
+    numbers = [int(word) for word in words] if words and all(map(_NUMBER.fullmatch, words)) else []
+    return numbers if numbers and numbers == sorted(set(numbers)) else None
 
 
 def truncation(lines: Sequence[str], start: int, square: bool) -> tuple[int, str] | None:

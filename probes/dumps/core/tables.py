@@ -17,10 +17,11 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Record
 from ....models.facts.units import GIB, KIB, MIB
 from .markup import cells_of
-from .matrix import Cell, cells, truncation
+from .matrix import Cell, cells, damaged, truncation
 from .part import Part
 
 Values: TypeAlias = Mapping[str, str]
+_GAP = re.compile(r"\[?(?:\.\.\.|…)|<snip", re.IGNORECASE)  # lines are omitted here
 _SIZES = {"": 1, "By": 1, "kB": KIB, "K": KIB, "M": MIB, "G": GIB}
 
 
@@ -64,6 +65,7 @@ class Tool:
     least: float = 0.0  # the smallest rate with enough digits, in the unit of the row
     needs: tuple[str, ...] = ()  # a row without these values is a gap
     lacks: str = ""  # the reason that this gap states
+    block: str = ""  # the value that the first line of each block of rows sets: another line after rows ends the block
 
 
 @dataclass(slots=True)
@@ -74,6 +76,7 @@ class _Reading:
     tool: Tool
     values: dict[str, str]
     refused: dict[tuple[int, str, str, str], NotChecked] = field(default_factory=dict)
+    rows: bool = False  # the last line was a row
 
 
 def read_tool(part: Part, tool: Tool) -> Iterator[Record]:
@@ -84,14 +87,19 @@ def read_tool(part: Part, tool: Tool) -> Iterator[Record]:
     before = ""
     for number, text in enumerate(plain):
         line, found = _line(tool, text)
+        if _GAP.match(text):
+            reading.values = dict(tool.start)
         if line and found:
             yield from _described(reading, number, texts[number], line, found)
             if line.matrix:
                 yield from _matrix(reading, number, texts, line)
         elif row := _row(tool, text) or _row(tool, before + text) or _row(tool, f"{before} {text}"):
-            before = ""
+            before, reading.rows = "", True
             yield from _rate(reading, {**reading.values, **_named(row)}, part.cite(number, texts[number]), number)
             continue
+        elif reading.rows and any(map(str.isalpha, text)):
+            reading.values.pop(tool.block, None)  # a damaged line
+            reading.rows = False
         before = "" if line else text
     yield from reading.refused.values()
 
@@ -129,6 +137,9 @@ def _described(reading: _Reading, number: int, text: str, line: Line, found: re.
     if "*" in line.forgets:
         reading.values.update(reading.tool.start)
     named = _named(found)
+    if reading.rows:
+        reading.values.pop(reading.tool.block, None)
+        reading.rows = False
     reading.values.update(line.sets)
     reading.values.update(named)
     if {"gpu", "name"} <= named.keys():
@@ -151,6 +162,10 @@ def _matrix(reading: _Reading, number: int, texts: Sequence[str], line: Line) ->
         yield reading.part.rate(flow, value, reading.part.cite(cell.line, texts[cell.line]))
     if end := truncation(texts, number + 1, line.square or "device_to_device" in reading.values.get("test", "")):
         yield reading.part.cut(*end)
+    elif (wrong := damaged(texts, number + 1)) is not None:
+        why, how = f"{texts[wrong].strip()[:60]!a} is damaged", "keep the whole output of the tool"
+        path = reading.part.where(wrong)
+        yield NotChecked(what="rate of copy", subject="node", reason=Reason.UNREADABLE, path=path, detail=why, how=how)
 
 
 def flows(tool: Tool, values: Values, found: Sequence[Cell]) -> Iterator[tuple[Flow, float, Cell]]:
@@ -205,10 +220,10 @@ def _text(tool: Tool, template: str, values: Values) -> str:
 def _rate(reading: _Reading, values: Values, cite: Evidence, number: int) -> Iterator[Record]:
     """The rate of a row. If it cannot be used, the reason is kept once for each subject."""
     tool = reading.tool
-    case = case_of(tool, values)
+    lacking = any(name not in values for name in tool.needs)
+    case = case_of(tool, values) or (Case(refused=tool.lacks) if lacking else None)
     if not case or (case.refused == "" and not case.ends):
         return
-    lacking = any(name not in values for name in tool.needs)
     if case.refused or lacking:
         why = _text(tool, case.refused, values) if case.refused else tool.lacks
         subject = _text(tool, case.subject, values) if case.subject and not lacking else "node"
