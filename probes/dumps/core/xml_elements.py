@@ -1,12 +1,14 @@
 """The elements of an XML text in order, with the line at which each begins.
 
 XML from other machines is not trusted. A DOCTYPE ends the reading, because it can define entities of unlimited size.
-Deep nesting and implausible numbers of elements end it too. The elements before that position are kept.
+Deep nesting and implausible numbers of elements end it too. The elements before that position are kept. If a tag does
+not fit or the end is missing, a line before it can be missing, too; then only the elements before the first one with
+another indentation are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from xml.parsers import expat
 
@@ -38,14 +40,31 @@ def elements(part: Part, text: str, most: int = _MOST) -> Iterator[Element | Not
     `text` is the beginning of the part. `most` is the largest number of elements.
     """
     found: list[Element] = []
-    why = _parse(part, text, found, most)
-    yield from found
+    columns: dict[Element, int] = {}
+    why, misfit = _parse(part, text, found, columns, most)
+    yield from _well_indented(found, columns) if misfit else found
     if why:
         yield NotChecked(what="dump", subject=part.file, reason=Reason.INCOMPLETE, detail=why)
 
 
-def _parse(part: Part, text: str, found: list[Element], most: int) -> str | None:
-    """Append the elements to `found`. Returns the reason for an early end, or None."""
+def _well_indented(found: Sequence[Element], columns: Mapping[Element, int]) -> Iterator[Element]:
+    """The elements before the first one that is not as far to the right of its parent as the others."""
+    step: int | None = None
+    for one in found:
+        if one in columns and one.parent in columns:
+            own = columns[one] - columns[one.parent]
+            step = own if step is None else step
+            if own != step or own <= 0:
+                return
+        yield one
+
+
+def _parse(
+    part: Part, text: str, found: list[Element], columns: dict[Element, int], most: int
+) -> tuple[str | None, bool]:
+    """Append the elements to `found`, with the columns of those that begin their lines. Returns the reason for an early
+    end, and whether the XML is invalid there.
+    """
     text = text.replace("\r\n", "\n").replace("\r", " ")  # only expat counts a lone carriage return as a line break
     lines = text.split("\n")
     open_now: list[Element] = []
@@ -60,6 +79,9 @@ def _parse(part: Part, text: str, found: list[Element], most: int) -> str | None
         where = Evidence(part.where(number - 1), lines[number - 1][: 4 * _LONGEST].strip()[:_LONGEST])
         open_now.append(Element(tag, attributes, open_now[-1] if open_now else None, where))
         found.append(open_now[-1])
+        line = lines[number - 1]
+        if len(line) - len(line.lstrip()) == parser.CurrentColumnNumber:
+            columns[open_now[-1]] = parser.CurrentColumnNumber
 
     def end(tag: str) -> None:
         open_now.pop()
@@ -71,7 +93,10 @@ def _parse(part: Part, text: str, found: list[Element], most: int) -> str | None
     try:
         parser.Parse(text.encode("utf-8", "replace"), True)
     except expat.ExpatError as wrong:
-        return f"line {part.place(wrong.lineno - 1)}: {expat.ErrorString(wrong.code)}; everything before it was read"
+        return (
+            f"line {part.place(wrong.lineno - 1)}: {expat.ErrorString(wrong.code)}; everything before it was read",
+            True,
+        )
     except _Refused as refused:
-        return f"line {part.place(parser.CurrentLineNumber - 1)}: {refused}"
-    return None
+        return f"line {part.place(parser.CurrentLineNumber - 1)}: {refused}", False
+    return None, False

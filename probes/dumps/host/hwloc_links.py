@@ -1,8 +1,8 @@
 """NVLinks in an lstopo XML: the matrix NVLinkBandwidth of GPUs and NVSwitches.
 
-hwloc adds up the active links of each pair, in MB/s: 20000 for a link of NVLink 1, 25000 of NVLink 2, 50000 of NVLink 3
-and 4 (topology-nvml.c). So the number of links needs the generation, which the product determines. hwloc knows no later
-generation.
+hwloc adds up the active links of each pair in both directions, in MB/s: 20000 for a link of NVLink 1, 25000 of NVLink
+2, 50000 of NVLink 3 and 4 (topology-nvml.c). So the number of links needs the generation, which the product determines.
+hwloc knows no later generation. The matrix is symmetric.
 """
 
 from __future__ import annotations
@@ -36,7 +36,14 @@ def links(part: Part, devices: Mapping[str, Device], generation: int | None) -> 
     line = part.text.count("\n", 0, found.start())
     size = _PER_LINK.get(generation or 0, 0)
     known = size and 0 < len(names) <= _MOST and len(values) == len(names) ** 2 and all(n in devices for n in names)
-    if not known or any(value % size for value in values):
+    rows = len(names)
+    if (
+        not known
+        or any(value % size for value in values)
+        or any(
+            values[row * rows + column] != values[column * rows + row] for row in range(rows) for column in range(row)
+        )
+    ):
         why = "the matrix NVLinkBandwidth is incomplete, or the NVLink generation of its GPUs is not known"
         yield NotChecked(what="GpuLink", subject="node", reason=Reason.INCOMPLETE, path=part.where(line), detail=why)
         return
