@@ -15,7 +15,7 @@ from ..core.part import Part
 _STATES = (
     "READY|UNAVAILABLE|INITIALIZING|STARTING_AUTH_SERVER|WAITING_FOR_PEERS|WAITING_FOR_RECOVERY|INIT_GPU|SHUTTING_DOWN"
 )
-_NODE = re.compile(rf"Node #(?P<number>\d{{1,4}})\s+(?P<own>[-*])\s.*?- (?P<state>{_STATES})\b")
+_NODE = re.compile(rf"Node #(?P<number>\d{{1,4}})\s+(?P<own>[-*])\s[^#]*?- (?P<state>{_STATES})\b")
 _DOMAIN = re.compile(r"(?:Domain State: |\"(?:domainState|status)\"\s*:\s*\")(?P<state>UP|DOWN|DEGRADED)\b")
 _OWN = re.compile(rf"IMEX daemon status:\s*(?P<state>{_STATES})\b")
 BEGIN = (
