@@ -27,6 +27,7 @@ _HEAD = re.compile(
     r"name = \"(?P<name>[a-z0-9-]{1,60})\"\n"
     r"needle = (?:'(?P<raw>[^'\n]{1,80})'|(?P<quoted>\"[^\n]{1,80}\"))\n"
 )
+_PATH = re.compile(r"^(nvme[0-9]+)c[0-9]+(n[0-9]+)$")
 _MACRO = re.compile(r"\{([a-z]+)\}")
 # What the patterns of the catalog may contain in braces. A macro with the name of a subject is the named group of it.
 MACROS: Mapping[str, str] = {
@@ -136,8 +137,15 @@ def subject_of(name: str, found: re.Match[str]) -> str:
         return "node"
     if kind == "pci":
         return _address(text.lower())
+    if kind == "disk":
+        return disk_name(text)
     prefix = {"gpu": "gpu", "rm": "gpu", "cpu": "cpu", "memory": "mc"}.get(kind)
     return f"{prefix}{int(text)}" if prefix else text
+
+
+def disk_name(text: str) -> str:
+    """The name of a disk. The kernel also names a path of a multipath disk: nvme3c0n1 is a path of nvme3n1."""
+    return _PATH.sub(r"\1\2", text)
 
 
 def _address(text: str) -> str:

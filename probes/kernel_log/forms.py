@@ -22,7 +22,7 @@ _A = r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
 _XID = r"(?<!S)Xid \((?:PCI:)?(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?(?: [^)]{1,40})?\): "
 _MLX5, _NICS = rf"mlx5_core {_A}(?: \S{{1,20}})?: ", rf"(?:bnxt_en|ice|i40e) {_A}(?: \S{{1,20}})?: "
 
-_DISK = r"(?P<subject>sd[a-z]{1,3}|nvme[0-9]{1,4}n[0-9]{1,4}|vd[a-z]{1,2}|xvd[a-z]{1,2})"
+_DISK = r"(?P<subject>sd[a-z]{1,3}|nvme[0-9]{1,4}(?:c[0-9]{1,4})?n[0-9]{1,4}|vd[a-z]{1,2}|xvd[a-z]{1,2})"
 # A block device with a file system. Loop devices hold images, and their errors are those of the image.
 _STORE = r"(?P<subject>(?!loop|ram|zram|sr[0-9]|fd[0-9])[a-z][a-zA-Z0-9_.-]{1,30})"
 
@@ -138,6 +138,8 @@ FORMS = _forms(
     # The kernel prints "critical medium error" of the block layer after the line of the driver.
     ("medium error", "critical medium error", rf"critical medium error, dev {_DISK}, sector "),
     ("unrecovered read", "Unrecovered Read Error", rf"{_DISK}: .{{1,80}}\bUnrecovered Read Error\b"),
+    # Without CONFIG_NVME_VERBOSE_ERRORS the kernel prints "I/O Error" and the numbers of the status.
+    ("unrecovered read", "(sct 0x2 / sc 0x81)", rf"{_DISK}: .{{1,80}}\(sct 0x2 / sc 0x81\)"),
     ("unrecovered read", "nrecovered read error", rf"\[{_DISK}\] .{{0,40}}Add\. Sense: Unrecovered read error"),
     ("file system stopped", "emounting file", rf"EXT[34]-fs \({_STORE}\): Remounting filesystem read-only"),
     (
@@ -171,5 +173,6 @@ FORMS = _forms(
     ("edac", "EDAC MC", r"EDAC MC(?P<memory>[0-9]{1,3}): (?P<count>[0-9]{1,9}) (?P<fatal>CE|UE) "),
     ("edac", "ncorrected hardware memory error", r"mce: (?P<fatal>Uncorrected) hardware memory error"),
     ("edac", "Memory failure: ", r"(?P<fatal>Memory failure): 0x[0-9a-f]{1,16}: recovery action for "),
-    ("throttle", "above threshold", r"CPU(?P<cpu>[0-9]{1,5}): (?:Package|Core) temperature above threshold"),
+    # Linux 5.6 and later: "is above threshold" (commit f6656208f04e).
+    ("throttle", "above threshold", r"CPU(?P<cpu>[0-9]{1,5}): (?:Package|Core) temperature (?:is )?above threshold"),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from typing import Any
 
-from ...models.catalog.log_messages import KERNEL, Entry, entries
+from ...models.catalog.log_messages import KERNEL, Entry, disk_name, entries
 from ...models.facts.machine import Event
 from ...models.facts.records import Evidence
 from ...models.facts.units import from_gigabits
@@ -76,7 +76,7 @@ def _named(groups: Mapping[str, str | None]) -> str:
     if (cpu := groups.get("cpu")) is not None:
         return f"cpu{int(cpu)}"
     subject = groups.get("subject") or "node"
-    return "nvidia" if subject in ("NVRM", "NVIDIA") else subject
+    return "nvidia" if subject in ("NVRM", "NVIDIA") else disk_name(subject)
 
 
 def _number(digits: str | None) -> int | None:
