@@ -16,11 +16,11 @@ from ...inventory.present import comparable, known_absent, removed
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.claims import BASES, Claim, Support
+from ..core.fabric_cards import fabric_functions, of_fabric, rdma_functions
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import function_name, location
 from ..gpu.missing import whole
-from ..network.fabric_cards import fabric_functions, of_fabric, rdma_functions
 
 GPUS, NICS, DISKS = "number of GPUs", "number of RDMA NICs", "number of NVMe disks"
 SOCKETS, NUMAS = "number of CPU packages", "number of NUMA nodes with CPUs"

@@ -14,11 +14,11 @@ from ...inventory.present import earlier_item, removed
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
 from ..core.claims import BASES
+from ..core.fabric_cards import fabric_functions, of_fabric, rdma_functions, unbound
 from ..core.log_history import event_evidence, is_history
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import location
-from .fabric_cards import fabric_functions, of_fabric, rdma_functions, unbound
 from .port_claims import is_wanted, rate_claim, state_claim
 from .port_downs import downs_of
 from .ports import (

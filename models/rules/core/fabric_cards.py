@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...facts.machine import Pci, Port, Rdma
 from ...inventory.inventory import Item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ..core.machine_expectations import profile
+from .machine_expectations import profile
 
 # BlueField adapters beside ConnectX adapters connect to storage and management networks (pci.ids; NVIDIA, DGX GB200
 # user guide).
