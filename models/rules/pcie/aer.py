@@ -92,4 +92,4 @@ def has_counters(snapshot: Snapshot, function: Pci) -> bool:
     return any(one.quantity.startswith("aer_") for one in snapshot.observed.get(function.key, ()))
 
 
-RULES = (Rule("pcie-errors", Pci, ("aer?", "aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors, has_counters),)
+RULES = (Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors, has_counters),)
