@@ -58,6 +58,7 @@ _FIELDS = {
     "Node.bios": "BIOS version",
     "Node.virtual": "whether it is virtual",
     "Pci.acs": "access control (ACS)",
+    "Pci.aer": "counters of PCIe errors (AER)",
     "Pci.bar1": "size of BAR1",
     "Pci.iommu_group": "IOMMU group",
     "Pci.max_speed": "highest link speed",

@@ -6,10 +6,17 @@ from collections.abc import Mapping
 
 import pytest
 
+from linkgauge.models.diagnosis.reevaluation import obstacles
+from linkgauge.models.evaluate import evaluate
+from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.records import NotChecked, Observation, Record
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.report import Finding
+from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.entries import Folder
 from linkgauge.probes.pcie.aer import SERVICES
 from linkgauge.probes.pcie.links import read_pci_links
+from linkgauge.probes.pcie.pci import read_pci
 from tests.support.nodes.pci_machines import CARD, GPU, PORT, ROOT, Files, machine
 from tests.support.nodes.trees import tree
 
@@ -91,3 +98,13 @@ def test_errors_that_the_firmware_passed_on_stay() -> None:
 def test_one_root_port_of_two_is_the_firmwares() -> None:
     other = {f"{ROOT}/0000:16:02.0": {"aer_dev_correctable": NONE}, f"{ROOT}/0000:16:02.0/0000:18:00.0": GPU}
     assert summary(read({**ONE, **other}, ["0000:16:01.0:pcie002"])) == [*BOTH, unowned("0000:16:02.0")]
+
+
+def test_other_findings_of_pcie_errors_clear_where_the_firmware_owns_aer() -> None:
+    """The gap is permanent there. It must not keep a finding of the driver's replay counters for ever."""
+    gpu = Gpu(key="gpu0", address="0000:17:00.0")
+    finding = Finding(code="pcie-errors", severity="warning", subject="gpu0", message="4,000 replays in 60 s")
+    records = [*read_pci(tree(machine(ONE))), *read(ONE, []), gpu]
+    snapshot = assemble(records, Site(), 1.0)
+    assert "Pci.aer" in {one.what for one in snapshot.not_checked}
+    assert obstacles(snapshot, evaluate(snapshot), finding) == ()
