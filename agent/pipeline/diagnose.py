@@ -175,7 +175,7 @@ def cycle(
 def renumbered(memory: Memory, fresh: Mapping[str, Sequence[Record]]) -> Memory:
     """The memory under the present numbers of the GPUs. Unchanged if no GPU was read."""
     now = gpu_places(chain(*fresh.values()))
-    if not now or now == memory.gpus:
+    if now.items() <= memory.gpus.items():
         return memory
     names = new_names(memory.gpus, now)
     return replace(
@@ -185,7 +185,7 @@ def renumbered(memory: Memory, fresh: Mapping[str, Sequence[Record]]) -> Memory:
         past=tuple(followed(memory.past, names)),
         rates=tuple(followed(memory.rates, names)),
         baseline=tuple(followed(memory.baseline, names)),
-        gpus=now,
+        gpus={key: place for key, place in memory.gpus.items() if place not in now.values()} | now,
     )
 
 

@@ -26,10 +26,13 @@ def gpu_places(records: Iterable[Record]) -> dict[str, str]:
 
 
 def new_names(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
-    """The names that change, if the GPUs had the numbers `before` and have the numbers `now`."""
+    """The names that change, if the GPUs had the numbers `before` and have the numbers `now`.
+
+    An absent GPU keeps its number until another one has it.
+    """
     numbers = {place: key for key, place in now.items()}
-    names = {key: numbers.get(place, place) for key, place in before.items()} | numbers
-    return {old: new for old, new in names.items() if old != new}
+    names = {key: numbers.get(place, place) for key, place in before.items() if place in numbers or key in now}
+    return {old: new for old, new in (names | numbers).items() if old != new}
 
 
 def waiting(observations: Iterable[Observation], places: Mapping[str, str]) -> tuple[Observation, ...]:

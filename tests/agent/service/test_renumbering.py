@@ -179,5 +179,13 @@ def test_facts_that_were_not_read_again_follow_their_gpu(service: Service) -> No
     assert after["gpu3/nvlink5"] == replace(before["gpu4/nvlink5"], key="gpu3/nvlink5")
 
 
+def test_a_gpu_without_an_answer_keeps_its_wiring(service: Service) -> None:
+    service.cycle([*EVERY], wiring_too=True)
+    before = service.memory.collected["gpu_wiring"]
+    service.cycle([*EVERY][:-1])
+    assert service.memory.collected["gpu_wiring"] == before
+    assert service.memory.gpus["gpu7"] == f"gpu at 0000:{BUSES[7]:02x}:00.0"
+
+
 def facts(records: tuple[Record, ...]) -> Mapping[str, Any]:
     return {one.key: one for one in records if isinstance(one, Gpu | GpuLink | GpuPair)}
