@@ -49,7 +49,8 @@ nvmlDeviceGetName = "NVIDIA B200"
 "163" = "error 3"
 "138" = 1
 "139" = 1
-""" + "\n".join(f'"{number}" = 0' for number in (214, 215, 219, 220, 221, 293, *range(235, 251)))
+"235" = 1
+""" + "\n".join(f'"{number}" = 0' for number in (214, 215, 219, 220, 221, 293, *range(236, 251)))
 DRIVERS = {"hgx-h100": _HOPPER, "hgx-b200": _BLACKWELL}
 
 

@@ -3,21 +3,24 @@
 Each field value is a call to the firmware of the GPU. All counters of the 18 links of a B200 would be 456 values. So
 speeds and versions are read when a link changes its state, and each hour. On NVLink 5 the sums of all links are read;
 the counters of single links follow when a sum has moved, one kind of counter in each read. The histogram of forward
-error correction is read of one link in each read, once an hour. DCGM asks for these sums in the same way
-(NvmlFieldRequiresNvLinkAggregate in DcgmCMUtils.cpp).
+error correction is read of one link in each read, once an hour.
+
+nvml.h promises sums (scope 0xFFFFFFFF) only for traffic. DCGM names all counters of NVLink 5 as summed
+(NvmlFieldRequiresNvLinkAggregate in DcgmCMUtils.cpp). So the sum of a counter that is never zero is compared with two
+links. Without a true sum, one kind of counter of all links is read in turn.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from ...models.facts.records import Observation
 from ..parsing.nvml_enums import bit_error_rate
-from .nvml_library import ABSENT, Field, Refused
+from .nvml_library import Field, Refused
 from .nvml_reader import NvmlReader, value_of
 from .nvml_traffic import ALL_LINKS
 
@@ -47,6 +50,9 @@ class LinkMemory:
     of_links: dict[tuple[int, str], Observation] = field(default_factory=dict)
     wanted: deque[tuple[Field, ...]] = field(default_factory=deque)  # to read next, one in each read
     histograms: deque[int] = field(default_factory=deque)  # links whose histogram is to be read
+    has_sums: bool | None = None  # None: not known
+    counts: dict[Field, float] = field(default_factory=dict)  # of single links, by a driver without sums
+    totals: dict[int, Observation] = field(default_factory=dict)  # their sums
 
 
 memories: dict[str, LinkMemory] = {}  # by UUID
@@ -73,14 +79,35 @@ def refreshed(memory: LinkMemory, read: Callable[[], Mapping[Field, float | Refu
     return True
 
 
-def observe_sums(reader: NvmlReader, memory: LinkMemory, fresh: bool) -> bool:
-    """Observe the counters of NVLink 5. False if this driver has no sums of all links.
+def observe_counters(reader: NvmlReader, memory: LinkMemory, fresh: bool) -> None:
+    """Observe the counters of NVLink 5.
 
     `fresh`: speeds were read in this read, so further values wait for the next one.
     """
+    if memory.has_sums is None:
+        memory.has_sums = _has_sums(reader, memory)
+    if memory.has_sums:
+        _observe_sums(reader, memory)
+    elif not memory.wanted:
+        for number in _SUMS:
+            _want(memory, number)
+    for fields in _next(memory, fresh):
+        _read(reader, memory, fields)
+    reader.observed += (*memory.totals.values(), *memory.of_links.values())
+    memory.is_first = False
+
+
+def _has_sums(reader: NvmlReader, memory: LinkMemory) -> bool:
+    """Whether the driver sums a counter that no active link has at zero: blocks without a corrected symbol."""
+    pair = [link for link, active in memory.states.items() if active][:2]
+    number = _CORRECTED[0]
+    answers = reader.numbers((number, scope) for scope in (ALL_LINKS, *pair))
+    values = [0.0 if isinstance(one, Refused) else one for one in answers.values()]
+    return bool(pair) and min(values) > 0 and values[0] >= sum(values[1:])
+
+
+def _observe_sums(reader: NvmlReader, memory: LinkMemory) -> None:
     answers = reader.numbers((number, ALL_LINKS) for number in _SUMS)
-    if all(isinstance(one, Refused) and one.code in ABSENT and not one.whole for one in answers.values()):
-        return False
     for number, quantity in _SUMS.items():
         value = reader.attempt("nvlink_errors", partial(value_of, answers[number, ALL_LINKS]))
         if value is not None:
@@ -88,11 +115,6 @@ def observe_sums(reader: NvmlReader, memory: LinkMemory, fresh: bool) -> bool:
             if value != memory.sums.get(number, 0):
                 _want(memory, number)
             memory.sums[number] = value
-    for fields in _next(memory, fresh):
-        _read(reader, memory, fields)
-    reader.observed += memory.of_links.values()
-    memory.is_first = False
-    return True
 
 
 def _want(memory: LinkMemory, number: int | None) -> None:
@@ -105,7 +127,7 @@ def _want(memory: LinkMemory, number: int | None) -> None:
                 memory.wanted.append(fields)
 
 
-def _next(memory: LinkMemory, fresh: bool) -> Iterator[Iterable[Field]]:
+def _next(memory: LinkMemory, fresh: bool) -> Iterator[Sequence[Field]]:
     """What to read of single links now."""
     if memory.is_first:
         while memory.wanted:
@@ -119,7 +141,7 @@ def _next(memory: LinkMemory, fresh: bool) -> Iterator[Iterable[Field]]:
         yield [(number, link) for number in _CORRECTED]
 
 
-def _read(reader: NvmlReader, memory: LinkMemory, fields: Iterable[Field]) -> None:
+def _read(reader: NvmlReader, memory: LinkMemory, fields: Sequence[Field]) -> None:
     answers = reader.numbers(fields)
     corrected: dict[int, int] = {}
     for (number, link), answer in answers.items():
@@ -129,11 +151,17 @@ def _read(reader: NvmlReader, memory: LinkMemory, fields: Iterable[Field]) -> No
             corrected[link] = max(corrected.get(link, -1), number if _positive(answer) else -1)
             continue
         value = reader.attempt("nvlink_errors", partial(value_of, answer))
+        if value is not None and number in _SUMS and not memory.has_sums:
+            memory.counts[number, link] = value
         name = _SUMS.get(number) or _RATIOS[number]
         memory.of_links.pop((link, name), None)
         if value is not None and (value or number in _RATIOS) and (number in _SUMS or memory.states[link]):
             unit, amount = ("count", value) if number in _SUMS else ("ratio", bit_error_rate(int(value)))
             memory.of_links[link, name] = _of_link(reader, link, name, unit, amount, number)
+    for number in {number for number, _ in fields if not memory.has_sums and number in _SUMS}:
+        if known := [value for (kind, _), value in memory.counts.items() if kind == number]:
+            source = f"NVML field {number} of {len(known)} links"
+            memory.totals[number] = reader.observation(reader.key, _SUMS[number], "count", sum(known), source)
     for link, number in corrected.items():
         if number >= 0:
             most = number - _CORRECTED[0]

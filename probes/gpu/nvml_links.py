@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ...models.facts.gpu import GpuLink
-from ..parsing.nvml_enums import bit_error_rate, nvlink_generation, nvlink_rate
+from ..parsing.nvml_enums import nvlink_generation, nvlink_rate
 from .nvml_library import (
     FUNCTION_NOT_FOUND,
     GONE,
@@ -16,7 +16,7 @@ from .nvml_library import (
     Field,
     Refused,
 )
-from .nvml_link_memory import memory_of, observe_sums, refreshed
+from .nvml_link_memory import memory_of, observe_counters, refreshed
 from .nvml_reader import FieldQuery, NvmlReader, value_of
 
 # Fields of the GPU: number of NVLinks, their common speed in MB/s, number of C2C links.
@@ -25,8 +25,7 @@ OF_ALL_LINKS = (_COUNT, _COMMON_SPEED, _C2C_COUNT)
 # Fields whose scope is the link number. NVLink: speed in MB/s, version. C2C: active or not, speed in MB/s.
 _SPEED, _VERSION, _C2C_STATUS, _C2C_SPEED = 164, 166, 171, 172
 _MOST_LINKS = 36  # NVML_NVLINK_MAX_LINKS
-_EFFECTIVE_BER = 220
-_SUMMED = 5  # first generation of NVLink whose counters have a sum of all links
+_BLACKWELL = 5  # generation of NVLink
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +58,6 @@ _HOPPER = (
     _Counter("nvlink_recovery", (162,)),
     _Counter("nvlink_crc", (163,)),
 )
-_BLACKWELL = (  # of a driver that has no sums of all links
-    _Counter("nvlink_recovery", (215,)),
-    _Counter("nvlink_recovery_failed", (214,)),
-    _Counter("nvlink_symbol_errors", (221,)),
-    _Counter("nvlink_effective_errors", (219,)),
-)
 
 
 def links(reader: NvmlReader, answers: Mapping[Field, float | Refused]) -> None:
@@ -78,8 +71,10 @@ def links(reader: NvmlReader, answers: Mapping[Field, float | Refused]) -> None:
     fresh = refreshed(memory, lambda: reader.numbers(_details(states)))
     generation = _nvlinks(reader, states, memory.details, _number(answers[_COMMON_SPEED, 0]))
     _c2c_links(reader, c2c, reader.numbers((number, link) for link in c2c for number in (_C2C_STATUS, _C2C_SPEED)))
-    if (generation or 0) < _SUMMED or not observe_sums(reader, memory, fresh):
+    if (generation or 0) < _BLACKWELL:
         _errors(reader, states, generation)
+    else:
+        observe_counters(reader, memory, fresh)
 
 
 def _details(states: Mapping[int, bool]) -> list[Field]:
@@ -176,17 +171,10 @@ def _c2c_links(reader: NvmlReader, links: range, details: Mapping[Field, float |
 
 def _errors(reader: NvmlReader, states: Mapping[int, bool], generation: int | None) -> None:
     """Observe the error counters: always for the GPU, and for each link with a non-zero counter."""
-    counters = _HOPPER if generation in (None, 4) else _AMPERE if generation < 4 else _BLACKWELL
-    active = [link for link, up in states.items() if up and counters is _BLACKWELL]
-    wanted = [field for link in states for counter in counters for field in counter.fields(link)]
-    answers = reader.numbers([*wanted, *((_EFFECTIVE_BER, link) for link in active)])
+    counters = _HOPPER if generation in (None, 4) else _AMPERE
+    answers = reader.numbers(field for link in states for counter in counters for field in counter.fields(link))
     for counter in counters:
         _sum(reader, counter, states, answers)
-    for link in active:
-        rate = reader.attempt("nvlink_errors", partial(value_of, answers[_EFFECTIVE_BER, link]))
-        if rate is not None:
-            about, ratio = f"{reader.key}/nvlink{link}", bit_error_rate(int(rate))
-            reader.observe(about, "nvlink_effective_ber", "ratio", ratio, f"NVML field {_EFFECTIVE_BER}")
 
 
 def _sum(

@@ -161,11 +161,12 @@ nvmlDeviceGetName = "NVIDIA B200"
 "219" = 0
 "220" = 0x0FFE
 "221" = 0
+"235" = 900_000
 "293" = 0x0307
 "138" = 5
 "139" = 5
 """
-HISTOGRAM = "\n".join(f'"{number}" = {int(number < 238)}' for number in range(235, 251))
+HISTOGRAM = "\n".join(f'"{number}" = {int(number < 238)}' for number in range(236, 251))
 
 
 def of_links(said: list[Record]) -> dict[tuple[str, str], float]:
@@ -224,13 +225,22 @@ def test_the_first_read_of_a_process_is_complete(driver: Callable[[str], Path]) 
     assert found["gpu3/nvlink4", "nvlink_effective_ber"] == 2e-9
 
 
-def test_a_driver_without_sums_is_asked_for_each_link(driver: Callable[[str], Path]) -> None:
-    driver(B200.replace("version = 8", "version = 8\nsums = false") + '"215.4" = 3\n')
+@pytest.mark.parametrize("sums", ["false", '"zero"', '"first"'])
+def test_a_driver_without_true_sums_is_asked_for_each_link(driver: Callable[[str], Path], sums: str) -> None:
+    """nvml.h promises sums only for traffic. The first read is complete; then one kind of counter is read in turn."""
+    text = B200.replace("version = 8", f"version = 8\nsums = {sums}")
+    file = driver(text + '"215.4" = 3\n"219.4" = 2000\n"220.4" = 0x0209\n')
     said = list(state())
-    assert seen(said)["gpu2", "nvlink_recovery"] == 3
+    assert asked()[0] > MOST_VALUES
+    assert (seen(said)["gpu2", "nvlink_recovery"], seen(said)["gpu2", "nvlink_symbol_errors"]) == (3, 0)
     assert seen(said)["gpu2/nvlink4", "nvlink_recovery"] == 3
-    assert seen(said)["gpu2/nvlink0", "nvlink_effective_ber"] == 15e-254
+    assert seen(said)["gpu2/nvlink4", "nvlink_effective_ber"] == 2e-9
     assert missed(said) == {}
+    file.write_text(text + '"215.4" = 5\n"219.4" = 2000\n"220.4" = 0x0209\n')
+    for _ in range(7):  # kinds of counters, and the bit error rates
+        said = list(state())
+        assert max(asked().values()) <= MOST_VALUES
+    assert (seen(said)["gpu2", "nvlink_recovery"], seen(said)["gpu2/nvlink4", "nvlink_recovery"]) == (5, 5)
 
 
 def test_speeds_are_read_again_after_an_hour_and_when_a_link_changes(
@@ -245,7 +255,7 @@ def test_speeds_are_read_again_after_an_hour_and_when_a_link_changes(
     assert max(asked().values()) < first <= MOST_VALUES
     now[0] += 3601
     list(state())
-    assert max(asked().values()) == first
+    assert max(asked().values()) == first - 3  # the sums were tested before
     file.write_text(B200.replace("version = 8", "version = 8\ndown = [5]"))
     said = list(state())
     assert max(asked().values()) == first - 1

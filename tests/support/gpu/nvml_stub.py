@@ -15,7 +15,7 @@ called function to the file's name + ".log".
     links = 12
     down = [4]
     cut = [2]                                 # links that are disabled in the factory
-    sums = false                              # a driver without sums of all links
+    sums = false                              # no sums of all links; "zero" or "first": these values instead of them
     refused = [300]                           # field numbers for which the whole request is refused ...
     refusal = 2                               # ... with this error
     [returns]                                 # errors by function; "*": all others; "hang" never returns
@@ -330,7 +330,7 @@ def field_values(driver: Driver, gpu: int, name: str, device: Any, number: Any, 
         default = answers.get(f"{value.fieldId}", of_link.get(value.fieldId, f"error {NOT_SUPPORTED}"))
         found = answers.get(f"{value.fieldId}.{value.scopeId}", default)
         if value.scopeId == ALL_LINKS and value.fieldId in OF_LINKS:
-            found = summed(answers, value.fieldId, links) if driver.setting("sums", gpu) else f"error {NOT_SUPPORTED}"
+            found = summed(answers, value.fieldId, links, driver.setting("sums", gpu))
         if isinstance(found, str):
             value.nvmlReturn = int(found.removeprefix("error "))
         else:
@@ -338,11 +338,12 @@ def field_values(driver: Driver, gpu: int, name: str, device: Any, number: Any, 
     return 0
 
 
-def summed(answers: Mapping[str, Any], number: int, links: int) -> Any:
-    """The sum of a counter of all links, or the error of one of them."""
-    each = [
-        answers.get(f"{number}.{link}", answers.get(f"{number}", f"error {NOT_SUPPORTED}")) for link in range(links)
-    ]
+def summed(answers: Mapping[str, Any], number: int, links: int, sums: bool | str) -> Any:
+    """The sum of a counter of all links, or the error of one of them. Without sums, what the driver gives instead."""
+    default = answers.get(f"{number}", f"error {NOT_SUPPORTED}")
+    each = [answers.get(f"{number}.{link}", default) for link in range(links)]
+    if sums is not True:
+        return {"zero": 0, "first": each[0]}.get(str(sums), f"error {NOT_SUPPORTED}")
     return next((one for one in each if isinstance(one, str)), None) or sum(each)
 
 
