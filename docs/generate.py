@@ -114,8 +114,13 @@ def fact_sources() -> str:
 
 def _sources(kind: str, rows: dict[str, list[str]]) -> str:
     needed = {name: sorted({rule.code for rule in RULES if f"{kind}.{name}" in rule.reads}) for name in rows}
-    cells = [(f"`{name}`", *row[:2], *(row[2:] or [_not_evaluated(needed[name])])) for name, row in rows.items()]
-    return f"## {kind}\n\n{_table(('fact', 'file or call', 'releases', 'where it is absent'), cells)}"
+    cells = [
+        (f"`{name}`" if name.isidentifier() else name, *row[:2], *(row[2:] or [_not_evaluated(needed[name])]))
+        for name, row in rows.items()
+    ]
+    return (
+        f"## {kind[0].upper()}{kind[1:]}\n\n{_table(('fact', 'file or call', 'releases', 'where it is absent'), cells)}"
+    )
 
 
 def _not_evaluated(names: Iterable[str]) -> str:
