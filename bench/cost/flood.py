@@ -147,6 +147,7 @@ def free_port() -> int:
 def measure(kind: str, count: int, nofile: int, seconds: float) -> None:
     """Flood a new service and print the result."""
     port = free_port()
+    nofile = min(nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     with tempfile.TemporaryDirectory() as folder, service(Path(folder), port, nofile) as process:
         try:
             until = time.monotonic() + 60
