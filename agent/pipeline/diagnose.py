@@ -157,14 +157,7 @@ def cycle(
     measured, snapshot, report = _confirmed(host, probes or (lambda report, undecided: ()), evaluated)
     pause()
     node = snapshot.of(Node).get("node")
-    histories, shown = settle(
-        _silenced(memory.histories, site),
-        report,
-        memory.accepted,
-        booted=node.booted if node else None,
-        obstacles=lambda finding: obstacles(snapshot, report, finding),
-        first=not memory.collected,
-    )
+    histories, shown = _settled(memory, site, snapshot, report)
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
     kept = (*retained, *measured)
     after = replace(memory, collected=collected, measured=kept, histories=histories, past=past, rates=rates)
@@ -186,6 +179,18 @@ def renumbered(memory: Memory, fresh: Mapping[str, Sequence[Record]]) -> Memory:
         rates=tuple(followed(memory.rates, names)),
         baseline=tuple(followed(memory.baseline, names)),
         gpus={key: place for key, place in memory.gpus.items() if place not in now.values()} | now,
+    )
+
+
+def _settled(memory: Memory, site: Site, snapshot: Snapshot, report: Report) -> tuple[Histories, Report]:
+    node = snapshot.of(Node).get("node")
+    return settle(
+        _silenced(memory.histories, site),
+        report,
+        memory.accepted,
+        booted=node.booted if node else None,
+        obstacles=lambda finding: obstacles(snapshot, report, finding),
+        first=not memory.collected,
     )
 
 

@@ -96,7 +96,7 @@ class Daemon:
         fresh = {source.name: self.memory.collected[source.name] for source in due_sources}
         ran = {name: records for name, records in fresh.items() if _ran(records, at)}
         self.last_runs = updated_runs(self.last_runs, ran, began)
-        self._count(*fresh.values(), self.memory.measured if session else ())
+        self._count(*ran.values(), self.memory.measured if session else ())
         self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
         self._log_changes(report)
         self.pages.put(report, self._round(report, at, began))
