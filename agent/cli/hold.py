@@ -60,7 +60,9 @@ def _ask(what: str, length: str, end: bool, kept_by: Callable[[], str | None]) -
     """Write the request and wait until no process uses the machine."""
     from ...probes.calls import hold as holding
 
+    where = None
     try:
+        where = holding.folder()
         if end:
             holding.end(what)
             return
@@ -68,7 +70,7 @@ def _ask(what: str, length: str, end: bool, kept_by: Callable[[], str | None]) -
     except OSError as refused:
         who = ": only root and the user and group linkgauge may do this"
         other = who if refused.errno in (errno.EPERM, errno.EACCES) else ""
-        raise click.ClickException(f"{holding.folder()}: {refused.strerror}{other}") from None
+        raise click.ClickException(f"{where or refused.filename}: {refused.strerror}{other}") from None
     until = time.monotonic() + _LET_GO
     while (why := kept_by()) is not None:
         if time.monotonic() > until:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from ...probes.calls.hold import folder
 from ...probes.calls.lock_file import open_lock_file
 
 _NAME = "linkgauge.lock"
@@ -17,11 +16,10 @@ _NAME = "linkgauge.lock"
 @contextmanager
 def locked() -> Iterator[str | None]:
     """Hold the lock and yield None, or yield the reason why it cannot be taken."""
-    path = os.path.join(folder(), _NAME)
     try:
         descriptor = open_lock_file(_NAME)
     except OSError as refused:
-        yield f"the lock {path} cannot be taken: {refused.strerror}"
+        yield f"the lock {refused.filename} cannot be taken: {refused.strerror}"
         return
     try:
         try:

@@ -10,6 +10,7 @@ service that runs; a file also stops measurements that an operator started.
 
 from __future__ import annotations
 
+import errno
 import grp
 import math
 import os
@@ -24,6 +25,8 @@ from .bounded_read import read_up_to
 # The packages create it: only root and the group may write, all users may read. /run is emptied at boot
 # (https://refspecs.linuxfoundation.org/FHS_3.0).
 _FOLDER = "/run/linkgauge"
+_SESSIONS = "/run/user"  # private folders of users: pam_systemd(8)
+_TEMPORARY = "/tmp"
 _NAME = "linkgauge"  # of the service's user and of the group
 _UNMAPPED = 65534  # user_namespaces(7): the owner of a file whose user is not in the namespace of this process
 HOLD, RELEASE = "hold", "release"
@@ -33,30 +36,36 @@ _PROCESS = re.compile(r"process \d{1,10}")
 
 
 def folder() -> str:
-    """The folder of requests. Where no package is installed, root creates it; other users have one for themselves."""
+    """The folder of requests. Where no package is installed, root creates it; other users have one for themselves.
+
+    Raises OSError if the folder of this user belongs to another user.
+    """
     named = os.environ.get("LINKGAUGE_LOCK_DIR")
     if named or os.path.isdir(_FOLDER):
         return named or _FOLDER
-    if os.geteuid() != 0:
-        return own_folder()
-    with suppress(OSError):  # whoever opens a file in it reports why that fails
-        os.mkdir(_FOLDER, 0o755)
-        group = group_id()
-        if group is not None:
-            os.chown(_FOLDER, -1, group)
-            os.chmod(_FOLDER, 0o2775)
-    return _FOLDER
+    if os.geteuid() == 0:
+        with suppress(OSError):  # a container with a read-only root
+            os.mkdir(_FOLDER, 0o755)
+            group = group_id()
+            if group is not None:
+                os.chown(_FOLDER, -1, group)
+                os.chmod(_FOLDER, 0o2775)
+            return _FOLDER
+    return own_folder()
 
 
 def own_folder() -> str:
-    """A folder for this user alone."""
+    """A folder for this user alone. Raises OSError if another user made it."""
     user = os.geteuid()
-    session = f"/run/user/{user}"  # pam_systemd(8): private
+    session = f"{_SESSIONS}/{user}"
     if os.access(session, os.W_OK):
         return session
-    path = f"/tmp/linkgauge-{user}"
+    path = f"{_TEMPORARY}/linkgauge-{user}"
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)
+    status = os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != user or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(errno.EACCES, "another user may write there", path)
     return path
 
 

@@ -37,4 +37,4 @@ def _opened(path: str) -> int:
             return descriptor
         os.close(descriptor)
         os.unlink(path)
-    raise PermissionError(errno.EACCES, "it belongs to another user")
+    raise PermissionError(errno.EACCES, "it belongs to another user", path)

@@ -161,6 +161,35 @@ def test_a_second_name_of_a_file_of_root_does_not_count(folder: Path) -> None:
     assert hold.active_request(hold.RELEASE) is None
 
 
+@pytest.mark.parametrize("kind", ["link", "folder of another user", "folder for all users"])
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """It is in /tmp, where any user can create the name first."""
+    monkeypatch.delenv("LINKGAUGE_LOCK_DIR")
+    monkeypatch.setattr(hold, "_FOLDER", str(tmp_path / "none/run"))
+    monkeypatch.setattr(hold, "_SESSIONS", str(tmp_path / "none"))
+    monkeypatch.setattr(hold, "_TEMPORARY", str(tmp_path))
+    own, victim = tmp_path / f"linkgauge-{os.geteuid()}", tmp_path / "victim"
+    victim.mkdir()
+    assert hold.folder() == str(own)  # root, too, in a container whose root is read-only
+    own.rmdir()
+    if kind == "link":
+        own.symlink_to(victim)
+    else:
+        own.mkdir()
+        own.chmod(0o777)
+    if kind == "folder of another user":
+        if os.geteuid() != 0:
+            pytest.skip("needs root, to give a folder away")
+        own.chmod(0o700)
+        os.chown(own, NOBODY, NOBODY)
+    with locked() as why:
+        assert why == f"the lock {own} cannot be taken: another user may write there"
+    done = CliRunner().invoke(main, ["hold"])
+    assert done.exit_code == 64
+    assert done.output.startswith(f"Error: {own}: another user may write there")
+    assert (hold.held(), os.listdir(victim)) == (None, [])
+
+
 def test_only_the_owner_and_the_group_can_open_a_lock(folder: Path) -> None:
     with locked() as why:
         assert why is None
