@@ -18,9 +18,9 @@ import msgspec
 from ..host.entries import Entry, Folder, Link, Refused
 from ..host.recorded import Recorded
 from ..kernel_log.ring_buffer import KMSG
-from .harmless import Place, reduced
-from .identifiers import Identities, has_shape, servers
-from .known_words import known_words
+from ..parsing.harmless import Place, reduced
+from ..parsing.identifiers import Identities, has_shape, servers
+from ..parsing.known_words import known_words
 from .mount_table import TABLES, reduced_table, words_of
 
 _HOSTNAME = "proc/sys/kernel/hostname"
@@ -140,7 +140,7 @@ def _entry(path: str, entry: Entry, identities: Identities) -> Entry:
     if path.endswith(_PUBLIC):
         return identities.scrubbed(entry)
     if path == KMSG:
-        return "\n".join(_record(line, identities) for line in entry.splitlines())
+        return "\n".join(_record(line, identities) for line in entry.split("\n"))
     name = path.rpartition("/")[2]
     place: Place = "product" if name in _PRODUCTS else "state"
     return _harmless(entry, identities, place, bool(_VERSION.search(name)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from .harmless import is_harmless, reduced
+from ..parsing.harmless import is_harmless, reduced
 
 TABLES = re.compile(r"proc/(?:[0-9]+/|self/)?(?:mounts|mountinfo)")
 _FOLDER_TEXT = """
@@ -36,7 +36,7 @@ _REMOTE = re.compile(r"nfs4?|cifs|smb3|lustre|ceph|fuse\..+")
 
 def reduced_table(text: str, device: Callable[[str], str], stand_in: Callable[[str], str]) -> str:
     """The table with stand-ins. `device` replaces the parts of a network device, `stand_in` all other names."""
-    return "\n".join(_line(line, device, stand_in) for line in text.splitlines())
+    return "\n".join(_line(line, device, stand_in) for line in text.split("\n"))
 
 
 def words_of(text: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from .messages import without_lone_ends
 from .patterns import events_in, group_events, merged
+from .private_words import without_private_words
 
 KMSG, STAT = "dev/kmsg", "proc/stat"
 _RECORD = re.compile(r"(?P<head>[0-9]{1,9},(?P<sequence>[0-9]{1,20}),(?P<microseconds>[0-9]{1,15}),[^;]*;)(?P<text>.*)")
@@ -40,7 +41,7 @@ def read_kernel_log(host: Host) -> Iterator[Record]:
         earlier = list(host.call("journal", str(start), deadline=_DEADLINE))
         events = list(merged((one for one in earlier if isinstance(one, Event)), events))
         yield from (_cut_short(one, start) for one in earlier if isinstance(one, NotChecked))
-    yield from without_lone_ends(events)
+    yield from without_private_words(without_lone_ends(events))
 
 
 def relevant(log: str) -> str:
@@ -104,7 +105,8 @@ def _from_journal(host: Host, refusal: Unreadable) -> Iterator[Record]:
             yield NotChecked(what="Event", subject="node", reason=reason, path=KMSG, detail=detail, how=_HOW)
         elif not isinstance(record, Event):
             yield record
-    yield from without_lone_ends(record for record in records if isinstance(record, Event))
+    events = (record for record in records if isinstance(record, Event))
+    yield from without_private_words(without_lone_ends(events))
 
 
 def _boot_time(host: Host) -> float:

@@ -50,7 +50,7 @@ def event(code: int, address: str, at: float, text: str) -> Event:
 
 def test_each_xid_is_an_event_at_its_time(tmp_path: Path) -> None:
     xid = f"NVRM: Xid (PCI:0000:53:00): 79, {OFF_THE_BUS}"
-    again = "NVRM: Xid (PCI:0000:9b:00): 119, pid=2024380, name=nvidia-smi, Timeout after 6s of waiting"
+    again = "NVRM: Xid (PCI:0000:9b:00): 119, pid=2024380, name=some-program-1, Timeout after 6s of waiting"
     log = (
         "6,1,0,-;Linux version 6.8.0\n"
         f"3,1234,5140900,-;{xid}\n SUBSYSTEM=pci\n DEVICE=+pci:0000:53:00.0\n"
@@ -157,7 +157,8 @@ LINES: list[tuple[str, dict[str, object]]] = [
         {"key": "recovery 2 0000:01:00.0", "kind": "recovery", "code": 2, "subject": "0000:01:00.0"},
     ),
     (
-        "NVRM: Xid (PCI:0000:01:00): 154, pid=7, name=x, GPU recovery action changed from 0x1 (PF FLR) to 0x0 (None)",
+        "NVRM: Xid (PCI:0000:01:00): 154, pid=7, name=some-program-1, "
+        "GPU recovery action changed from 0x1 (PF FLR) to 0x0 (None)",
         {"key": "recovery 0 0000:01:00.0", "kind": "recovery", "code": 0, "subject": "0000:01:00.0"},
     ),
     (
@@ -187,7 +188,7 @@ LINES: list[tuple[str, dict[str, object]]] = [
         {"key": "sxid 10004 0000:c1:00.0", "kind": "sxid", "code": 10004, "subject": "0000:c1:00.0"},
     ),
     (
-        "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (dvs-builder@U22)",
+        "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (some-word-1)",
         {"key": "driver loaded nvidia", "kind": "driver loaded", "subject": "nvidia"},
     ),
     (
@@ -309,6 +310,17 @@ LINES: list[tuple[str, dict[str, object]]] = [
         {"key": "throttle cpu3", "kind": "throttle", "subject": "cpu3"},
     ),
 ]
+
+
+def test_private_words_of_a_line_have_stand_ins_and_its_device_has_its_name(tmp_path: Path) -> None:
+    log = (
+        "4,0,12500000,-;NVRM: Xid (PCI:0000:53:00): 31, pid=7, name=wonka train, Ch 00000008\n"
+        "4,1,12500001,-;ice 0000:1a:00.0 wonka0: NIC Link is Down, serial S6CKNT0W700868, 10.1.2.3"
+    )
+    assert [one.text for one in said(tmp_path, log) if isinstance(one, Event)] == [
+        "NVRM: Xid (PCI:0000:53:00): 31, pid=7, name=some-program-1, Ch 00000008",
+        "ice 0000:1a:00.0 wonka0: NIC Link is Down, serial some-word-1, 198.18.0.1",
+    ]
 
 
 @pytest.mark.parametrize(("text", "fields"), LINES)

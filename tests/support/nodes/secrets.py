@@ -82,7 +82,7 @@ _MOUNTS = (
 )
 
 
-def planted(node: Recorded, first: int) -> tuple[Recorded, dict[str, str]]:
+def planted(node: Recorded, first: int, in_calls: bool = True) -> tuple[Recorded, dict[str, str]]:
     """The node with secrets from the number `first` on, and the kind of each secret."""
     secrets: dict[str, str] = {}
 
@@ -94,6 +94,8 @@ def planted(node: Recorded, first: int) -> tuple[Recorded, dict[str, str]]:
         return secret
 
     entries = {**node.entries, **_files(node, fresh)}
+    if not in_calls:
+        return Recorded(node.taken, entries, node.calls), secrets
     calls = {call: tuple(_with_secrets(line, fresh) for line in lines) for call, lines in node.calls.items()}
     return Recorded(node.taken, entries, {**calls, **_calls(fresh)}), secrets
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parents[2]
-_WORD = re.compile(r"[A-Za-z0-9]*[A-Za-z][A-Za-z0-9]*")
+_LETTERS = bytes(code if code < 128 and chr(code).isalnum() else 32 for code in range(256))  # blanks for all others
 # Endings that regular expressions of the files do not spell out, file systems and states of the kernel, and makers of
 # servers, processors and disks.
 _OTHERS = """
@@ -26,6 +25,8 @@ _OTHERS = """
     Seagate Western Digital Virtual Machine Standard UEFI
     Ryzen Threadripper ASUS PRIME WIFI xlarge metal mgag200 ast bochs cirrus enx nqn
     nvmexpress discovery serialnumber inch wwid nas
+    GPC TPC SM ESR XC0 XC1 XC2 PRIV TSENSE NETIR LINK EVT INT BER EVENT RLW TLW RXPIPE REMAP RSTB SRC TRACK CTRL PIPE
+    MSE WATCHDOG LTSSM sequenceId SrcID Transmitter Receiver Requester Completer area activate UTC CET
 """
 
 
@@ -33,6 +34,7 @@ _OTHERS = """
 def known_words() -> frozenset[str]:
     """The words, in lower case."""
     files = [path for part in ("models", "probes") for path in (_PACKAGE / part).rglob("*.*")]
-    texts = [path.read_text("utf-8") for path in files if path.suffix in (".py", ".toml")]
-    texts += [_OTHERS, *map(os.strerror, errno.errorcode)]
-    return frozenset(word.lower() for text in texts for word in _WORD.findall(text))
+    texts = [path.read_bytes() for path in files if path.suffix in (".py", ".toml")]
+    texts += [text.encode() for text in (_OTHERS, *map(os.strerror, errno.errorcode))]
+    words = b" ".join(texts).lower().translate(_LETTERS).split()
+    return frozenset(word.decode() for word in set(words) if not word.isdigit())
