@@ -8,6 +8,10 @@
 # Needs a git checkout or an unpacked release, Python 3.11 with venv, and dpkg-deb or rpmbuild.
 #   PYTHON=python3.11   Python for the build; INTERPRETER=/usr/bin/python3.11: Python of the nodes
 #   EXTRAS=web,cuda     see pyproject.toml; RELEASE=1: number of the package of one version
+#   LOCK=FILE           versions and hashes of the dependencies with these extras (lock.sh)
+#
+# It downloads only files whose hashes are in requirements.lock and build.lock. The tree contains its list of
+# components, linkgauge/sbom.cdx.json (CycloneDX).
 set -euo pipefail
 umask 022
 
@@ -21,6 +25,11 @@ python=${PYTHON:-python3.11}
 interpreter=${INTERPRETER:-/usr/bin/python3.11}
 extras=${EXTRAS:-web,cuda}
 release=${RELEASE:-1}
+lock=${LOCK:-$here/requirements.lock}
+[ "$(head -n 1 "$lock")" = "# extras: $extras" ] || {
+  echo "$lock is not for the extras $extras: write a file with EXTRAS=$extras $here/lock.sh FILE, and set LOCK" >&2
+  exit 64
+}
 version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' "$top/src/linkgauge/__init__.py")
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
@@ -36,17 +45,20 @@ platforms+=(--platform "manylinux2014_$(uname -m)" --platform any)
 make_tree() { # FOLDER: a virtual environment (PEP 405) without absolute paths to itself
   local tree=$1 site=$1/lib/python3.11/site-packages
   "$python" -m venv "$work/pip"
+  "$work/pip/bin/pip" install --quiet --require-hashes --only-binary :all: -r "$here/build.lock"
   mkdir "$work/source" # a copy, because the build writes files beside the sources
   tar -C "$top" -c pyproject.toml README.md LICENSE src agent exporters models probes | tar -C "$work/source" -x
-  "$work/pip/bin/pip" wheel --quiet --no-deps --wheel-dir "$work/wheel" "$work/source"
+  "$work/pip/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/wheel" "$work/source"
   mkdir -p "$tree/bin" "$site"
   "$work/pip/bin/pip" install --quiet --no-compile --only-binary :all: --python-version 3.11 "${platforms[@]}" \
-    --target "$work/site" "$(echo "$work"/wheel/*.whl)[$extras]"
+    --target "$work/site" --require-hashes -r "$lock"
+  "$work/pip/bin/pip" install --quiet --no-compile --no-deps --no-index --target "$work/site" "$work"/wheel/*.whl
   rm -rf "$work/site/bin" "$work"/site/linkgauge-*.dist-info/direct_url.json # contain folders of this machine
   cp -a "$work/site/." "$site"
   printf 'home = %s\ninclude-system-site-packages = false\nversion = 3.11\n' "${interpreter%/*}" >"$tree/pyvenv.cfg"
   ln -s "$interpreter" "$tree/bin/python3"
   install -m 755 "$here/linkgauge" "$tree/bin/linkgauge"
+  "$work/pip/bin/cyclonedx-py" environment --output-reproducible --of JSON -o "$tree/sbom.cdx.json" "$tree/bin/python3"
   # unchecked-hash: Python never compares times of files, because the tree does not change after the build.
   "$python" -m compileall -q -j 0 --invalidation-mode unchecked-hash -s "$tree" -p / "$site"
 }
@@ -61,9 +73,8 @@ make_root() { # FOLDER: the files of both packages
   install -Dm 644 "$top/deploy/systemd/tmpfiles.conf" "$root/usr/lib/tmpfiles.d/linkgauge.conf"
   ln -s /opt/linkgauge/bin/linkgauge "$root/usr/bin/linkgauge"
   install -m 644 "$here"/etc/*.toml "$root/etc/linkgauge"
-  "$work/pip/bin/pip" install --quiet click-man
-  PYTHONPATH=$root/opt/linkgauge/lib/python3.11/site-packages \
-    "$work/pip/bin/click-man" --target "$root/usr/share/man/man1" linkgauge >/dev/null
+  PYTHONPATH=$root/opt/linkgauge/lib/python3.11/site-packages "$work/pip/bin/python" "$here/man_pages.py" \
+    "$root/usr/share/man/man1"
   gzip -9n "$root"/usr/share/man/man1/*
   for shell in bash zsh fish; do "$root/opt/linkgauge/bin/linkgauge" completion $shell >"$work/$shell"; done
   install -Dm 644 "$work/bash" "$root/usr/share/bash-completion/completions/linkgauge"
