@@ -227,8 +227,8 @@ def topology(
 def capture(file: str, root: str, synthetic: str | None, level: Effort) -> None:
     """Record this node as text in FILE (- for standard output), to diagnose it elsewhere.
 
-    linkgauge replaces serial numbers, GUIDs, MAC addresses and host names. `linkgauge diagnose --from FILE` gives the
-    same report as on the node.
+    Numbered stand-ins replace names, serial numbers and every other word that is not known to be harmless.
+    `linkgauge diagnose --from FILE` gives the same findings as on the node.
     """
     from .capture import build_node, record_node
 

@@ -1,4 +1,4 @@
-"""Write the man pages of all commands into a folder. The console script is no click command, which click-man expects."""
+"""Write the man pages of all commands. The console script is no click command, so click-man finds none."""
 
 import sys
 
