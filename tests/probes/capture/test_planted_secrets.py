@@ -18,7 +18,7 @@ from linkgauge.probes.capture.anonymize import scrub
 from linkgauge.probes.capture.recorder import Recording
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 from tests.support.nodes.described import ALL, node, report_of
-from tests.support.nodes.secrets import KINDS, planted
+from tests.support.planted_secrets import KINDS, planted
 
 NODES = ("hgx-h100", "server-raid", "p5-tree", "mi300x", "desktop")
 

@@ -312,17 +312,6 @@ LINES: list[tuple[str, dict[str, object]]] = [
 ]
 
 
-def test_private_words_of_a_line_have_stand_ins_and_its_device_has_its_name(tmp_path: Path) -> None:
-    log = (
-        "4,0,12500000,-;NVRM: Xid (PCI:0000:53:00): 31, pid=7, name=wonka train, Ch 00000008\n"
-        "4,1,12500001,-;ice 0000:1a:00.0 wonka0: NIC Link is Down, serial S6CKNT0W700868, 10.1.2.3"
-    )
-    assert [one.text for one in said(tmp_path, log) if isinstance(one, Event)] == [
-        "NVRM: Xid (PCI:0000:53:00): 31, pid=7, name=some-program-1, Ch 00000008",
-        "ice 0000:1a:00.0 wonka0: NIC Link is Down, serial some-word-1, 198.18.0.1",
-    ]
-
-
 @pytest.mark.parametrize(("text", "fields"), LINES)
 def test_forms_of_lines(tmp_path: Path, text: str, fields: dict[str, object]) -> None:
     at = 1795230012.5
