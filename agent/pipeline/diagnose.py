@@ -29,6 +29,7 @@ from .renumbering import followed, found_again, gpu_places, new_names, records_f
 from .run_source import collect, collect_each, is_shortage
 from .source import Interval, Source
 
+Collector: TypeAlias = Callable[[Iterable[Source], Host], Mapping[str, tuple[Record, ...]]]
 Probes: TypeAlias = Callable[[Report, frozenset[Repeated]], Iterable[Source]]
 
 _MINUTE, _HOUR = 60.0, 3600.0
@@ -134,17 +135,14 @@ def cycle(
     memory: Memory,
     probes: Probes | None = None,
     pause: Callable[[], None] = lambda: None,
-    collector: Callable[[Iterable[Source], Host], Mapping[str, tuple[Record, ...]]] = collect_each,
+    collector: Collector = collect_each,
 ) -> tuple[Memory, Report]:
     """One cycle of the service. Sources that are not due keep their last records. `pause` splits the work into bursts.
 
     `probes` as in `diagnose`, or None if no measurement is due. A measurement replaces the rates measured before; those
     of the last days stay in the memory, because the measurements of several days show a smaller loss than one.
     """
-    sources = tuple(due)
-    read = collector(sources, host)
-    memory = renumbered(memory, read)
-    fresh = _without_shortages(sources, read, memory.collected, host.now())
+    memory, fresh = _collected(tuple(due), host, memory, collector)
     collected = {**memory.collected, **fresh}
     retained = () if probes else memory.measured
     rates = recent_rates(memory.rates, memory.measured, host.now()) if probes else memory.rates
@@ -163,6 +161,15 @@ def cycle(
     after = replace(memory, collected=collected, measured=kept, histories=histories, past=past, rates=rates)
     boot_id = (node and node.boot_id) or memory.boot_id
     return replace(_with_inventory(after, snapshot), boot_id=boot_id), shown
+
+
+def _collected(
+    sources: tuple[Source, ...], host: Host, memory: Memory, collector: Collector
+) -> tuple[Memory, Mapping[str, tuple[Record, ...]]]:
+    """The memory under the present numbers of the GPUs, and the records of the sources that are due."""
+    read = collector(sources, host)
+    memory = renumbered(memory, read)
+    return memory, _without_shortages(sources, read, memory.collected, host.now())
 
 
 def renumbered(memory: Memory, fresh: Mapping[str, Sequence[Record]]) -> Memory:
