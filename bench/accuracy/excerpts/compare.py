@@ -156,9 +156,7 @@ def compare(sample: Sample, excerpt: Excerpt, kind: Kind) -> Result:
         unnamed=frozenset(atom for atom in cited - named if _can_be_known(atom, base, text)),
         wrong=frozenset(_wrong(sample, base, found, other, excerpt, kind)),
         new=tuple(
-            one
-            for one in _new(base, found, other, sample.text, excerpt)
-            if not _renamed(one, base, sample, excerpt)
+            one for one in _new(base, found, other, sample.text, excerpt) if not _renamed(one, base, sample, excerpt)
         ),
         silent=lost and kind == "whole" and found.gaps <= base.gaps,
         blind=kind == "whole" and found.verdict == "ok" and base.verdict in ("failed", "degraded"),

@@ -38,6 +38,15 @@ class FactCollector:
             )
             self.not_checked.append(not_checked)
 
+    def drop_repeats(self, unnamed: str) -> None:
+        """Remove unnamed devices ("nvme 2") with the values of an earlier one: the same output was taken again."""
+        seen: list[tuple[type[Fact], dict[str, Any]]] = []
+        for (kind, key), known in tuple(self.facts.items()):
+            values = {name: value for name, (value, _) in known.items()}
+            if key.startswith(f"{unnamed} ") and (kind, values) in seen:
+                del self.facts[kind, key]
+            seen.append((kind, values))
+
     def records(self) -> Iterator[Record]:
         """The facts in order of first appearance, then the NotChecked records."""
         for (kind, key), known in self.facts.items():

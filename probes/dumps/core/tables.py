@@ -157,7 +157,7 @@ def _address(named: Values) -> str | None:
 
 
 def _matrix(reading: _Reading, number: int, texts: Sequence[str], line: Line) -> Iterator[Record]:
-    found = tuple(cells(texts, number + 1))
+    found = tuple(cells(texts, number + 1, lambda text: _line(reading.tool, text)[0] is not None))
     for flow, value, cell in flows(reading.tool, reading.values, found):
         yield reading.part.rate(flow, value, reading.part.cite(cell.line, texts[cell.line]))
     if end := truncation(texts, number + 1, line.square or "device_to_device" in reading.values.get("test", "")):

@@ -36,7 +36,8 @@ class Joined(NamedTuple):
 
 def joined(text: str) -> Iterator[Joined]:
     """The text with its lines joined in each way in which it can have been wrapped."""
-    lines = text.rstrip("\n").split("\n")
+    body = text.rstrip("\n")
+    lines, end = body.split("\n"), text[len(body) :]
     width = max(map(len, lines))
     if not _NARROWEST <= width <= _WIDEST or len(lines) < 2:
         return
@@ -46,11 +47,11 @@ def joined(text: str) -> Iterator[Joined]:
     broken = set[int]()
     if width <= _WIDEST_MAIL:
         broken = {number for number, line in enumerate(lines[:-1]) if _does_not_fit(line, lines[number + 1], width)}
-    by_words = [_join(lines, broken, " ", 0)] if broken and not _begin_alike(lines, broken) else []
+    by_words = [_join(lines, broken, " ", 0, end)] if broken and not _begin_alike(lines, broken) else []
     trust = _trust(lines, full, width) if full else 0
     at_width = []
     if full and not _begin_alike(lines, full) and (len(full) < _MANY * len(lines) or text.lstrip().startswith(_OPENS)):
-        at_width = [_join(lines, full, "", trust)]
+        at_width = [_join(lines, full, "", trust, end)]
     yield from (*at_width, *by_words) if trust or width >= min(_USUAL) else (*by_words, *at_width)
 
 
@@ -86,11 +87,11 @@ def _is_row(line: str, following: str) -> bool:
 
 def _does_not_fit(line: str, following: str, width: int) -> bool:
     """Whether the first word of the next line does not fit behind this line."""
-    word = following.split(" ", 1)[0]
+    word = "" if following[:1].isspace() else following.split(" ", 1)[0]
     return bool(word) and " " in line.strip() and len(line) + 1 + len(word) > width
 
 
-def _join(lines: Sequence[str], continued: Set[int], between: str, trust: int) -> Joined:
+def _join(lines: Sequence[str], continued: Set[int], between: str, trust: int, end: str) -> Joined:
     texts, origin = [lines[0]], [0]
     for number, line in enumerate(lines[1:], 1):
         if number - 1 in continued:
@@ -98,4 +99,4 @@ def _join(lines: Sequence[str], continued: Set[int], between: str, trust: int) -
         else:
             texts.append(line)
             origin.append(number)
-    return Joined("\n".join(texts) + "\n", origin, trust)
+    return Joined("\n".join(texts) + end, origin + list(range(len(lines), len(lines) + len(end))), trust)

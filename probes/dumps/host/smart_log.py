@@ -49,7 +49,7 @@ UNNAMED = "nvme"  # the key of a drive that the text does not name
 
 
 def read(part: Part) -> Iterator[Record]:
-    """An `Nvme` per drive. A log without a name after another log is of another drive."""
+    """An `Nvme` per drive. A log without a name after another log is of another drive, unless it repeats its values."""
     found, drive, named, logs = FactCollector(), UNNAMED, False, 0
     for one in entries(part):
         if name := _DRIVE.search(one.where.text):
@@ -59,4 +59,5 @@ def read(part: Part) -> Iterator[Record]:
             drive = drive if named else UNNAMED if logs == 1 else f"{UNNAMED} {logs}"
             named = False
         collect(found, _KEYS, one, {Nvme: drive})
+    found.drop_repeats(UNNAMED)
     yield from found.records()

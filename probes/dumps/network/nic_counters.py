@@ -8,7 +8,7 @@ link downs, and the traffic beside them. `ethtool -S` does not name its device; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ....models.facts.machine import Net, Port
 from ....models.facts.records import Fact, Observation, Record
@@ -97,8 +97,22 @@ def read(part: Part) -> Iterator[Record]:
             found.add(kind, key, where)
             one = Observation(about=key, quantity=quantity, unit="count", value=value, at=part.at, evidence=where)
             counted.setdefault((key, quantity), one)
-    yield from found.records()
-    yield from counted.values()
+    repeated = _repeated(counted)
+    yield from (one for one in found.records() if not isinstance(one, Fact) or one.key not in repeated)
+    yield from (one for (key, _), one in counted.items() if key not in repeated)
+
+
+def _repeated(counted: Mapping[tuple[str, str], Observation]) -> set[str]:
+    """The unnamed devices ("nic 2") with the values of an earlier one: the same output was taken again."""
+    values: dict[str, dict[str, float]] = {}
+    for (key, quantity), one in counted.items():
+        values.setdefault(key, {})[quantity] = one.value
+    keys = list(values)
+    return {
+        key
+        for number, key in enumerate(keys)
+        if key.startswith(f"{UNNAMED} ") and any(values[key] == values[earlier] for earlier in keys[:number])
+    }
 
 
 def _counter(line: str) -> tuple[str, float] | None:

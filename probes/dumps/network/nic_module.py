@@ -79,8 +79,16 @@ def read(part: Part) -> Iterator[Record]:
             modules.append(_Module(key, part.cite(number, line)))
             fresh = False
         _take(modules[-1], what, value, part.cite(number, line))
-    for module in modules:
-        yield from _fact(module)
+    for number, module in enumerate(modules):
+        if not any(_same(module, earlier) for earlier in modules[:number]):
+            yield from _fact(module)
+
+
+def _same(one: _Module, earlier: _Module) -> bool:
+    """Whether all lines of a module have the values of an earlier one: the same output was taken again."""
+    flags, before = ({name: flag[:2] for name, flag in module.flags.items()} for module in (one, earlier))
+    values, known = ({name: value[:2] for name, value in module.values.items()} for module in (one, earlier))
+    return (flags, values, one.limits) == (before, known, earlier.limits) and bool(values or flags)
 
 
 def _take(module: _Module, name: str, value: str, where: Evidence) -> None:

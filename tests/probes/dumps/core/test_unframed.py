@@ -252,3 +252,29 @@ def test_rows_of_equal_length_are_not_joined(text: str) -> None:
 def test_a_place_of_joined_lines() -> None:
     part = Part("f", 1, "a\nb\nc").unframed("ab\nc\nd", [0, 2, 2])
     assert [part.where(number) for number in range(3)] == ["f:1", "f:3.1", "f:3.2"]
+
+
+def mixed(text: str) -> str:
+    """Another program writes to the same terminal."""
+    return "".join(f"{line}\nLoading checkpoint shards: done\n" for line in lines_of(text))
+
+
+def test_lines_of_another_program_within_a_matrix() -> None:
+    assert without_lines(read(mixed(MATRIX))) == without_lines(read(MATRIX))
+
+
+DRIVE = "critical_warning : 0x1\navailable_spare : 3%\n"
+MODULE = "\tIdentifier : 0x11 (QSFP28)\n\tModule temperature high alarm : On\n"
+PORT = "NIC statistics:\n     rx_crc_errors_phy: 7\n     link_down_events_phy: 2\n"
+
+
+@pytest.mark.parametrize("text", [DRIVE, MODULE, PORT], ids=["drive", "module", "port"])
+@pytest.mark.parametrize("title", ["", "=== after ===\n"], ids=["alone", "with a title"])
+def test_an_output_that_was_taken_twice_is_of_one_device(text: str, title: str) -> None:
+    assert read(text)
+    assert read(text + title + text) == read(text)
+
+
+def test_other_values_are_of_another_device() -> None:
+    for text, other in ((DRIVE, ("3%", "4%")), (MODULE, ("On", "Off")), (PORT, ("7", "8"))):
+        assert len(read(text + text.replace(*other))) == 2 * len(read(text))
