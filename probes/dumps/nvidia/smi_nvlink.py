@@ -3,8 +3,7 @@
 A GPU lists all links, including inactive ones. The reader counts active links only if the list is complete: it has the
 line of its GPU, all numbers from 0, and as many as the lists of the other GPUs and as their products have links. In an
 incomplete list of a known product, the links that the tool itself marks as inactive give the largest number that can be
-active. Lines after a gap can be of another GPU, so their subject is "a GPU". The line rates of NVLink are few: another
-number is a damaged line.
+active. Lines after a gap can be of another GPU, so their subject is "a GPU". A rate that NVLink has not is damage.
 """
 
 from __future__ import annotations
@@ -48,6 +47,7 @@ _NONE_UP = re.compile(r"(?:NVML: )?Unable to retrieve Nvlink information as all 
 _INSTANCE = re.compile(r"MIG \S+\s+Device\s+([0-9]{1,2}): \(UUID: MIG-")
 _INACTIVE = "<inactive>"
 _MARK = re.compile(r"\[|\(?\.\.|…|<snip", re.IGNORECASE)  # lines are omitted here
+_FEW = 3  # a smaller step of the link number is a damaged line of the same GPU
 _WHOLE = (1, 2, 3, 4, 6, 12, 18, 36)  # numbers of links of products
 # Counters of a link by generation. Since NVLink 5 they have other names (nvml_links.py).
 _COUNTERS = {
@@ -165,7 +165,7 @@ def _own(lines: Sequence[str], least: int) -> int:
     """The number of lines that are of the same GPU as the first one.
 
     After an omission mark, and after a number that the list has passed, the lines can be of another GPU. If links that
-    are active and links that are not are listed, no filter made the list, and a number that is missing is a gap, too.
+    are active and links that are not are listed, no filter made the list, and several missing numbers are a gap, too.
     """
     found = [(place, link) for place, text in enumerate(lines) if (link := _LINK.fullmatch(text))]
     for place, text in enumerate(lines):
@@ -179,7 +179,7 @@ def _own(lines: Sequence[str], least: int) -> int:
     if sorted(number for _, number, _ in states) == list(range(least or len(states))):
         return len(lines)  # the order of the lines is another one
     for (_, last, _), (place, number, _) in pairwise(states):
-        if number < last or (number > last + 1 and len({down for *_, down in states}) > 1):
+        if number < last or (number > last + _FEW and len({down for *_, down in states}) > 1):
             return place
     return len(lines)
 
