@@ -39,6 +39,7 @@ _ROW = re.compile(r"\s*(GPU[0-9]{1,3})\s")
 _NIC_ROW = re.compile(r"\s*((?:NIC|mlx[45]_(?:bond_)?)[0-9]{1,3})\s")
 _NAMED = re.compile(r"\s*(NIC[0-9]{1,3}): ([A-Za-z][\w.-]{0,40})\s*")
 _GPU = re.compile(r"GPU[0-9]{1,3}")
+_NIC = re.compile(r"NIC[0-9]{1,3}|[a-z][a-z0-9_]{2,40}")  # a name of an RDMA device has no capital letters
 _NVLINKS = re.compile(r"NV([0-9]{1,2})")
 _MOST_LINKS = (18, 36)  # per GPU: until Blackwell, and NVML_NVLINK_MAX_LINKS
 _FEWEST = 2  # GPUs with NVLinks to switches that must exist before a GPU without any counts as having lost its links
@@ -96,8 +97,17 @@ def read(part: Part) -> Iterator[Record]:
             yield from _gpu(matrix, name, row)
         yield from _pairs(matrix)
         yield from _to_nics(matrix)
+        yield from _damaged(part, matrix)
     if matrices:
         yield from _end(part, matrices[-1])
+
+
+def _damaged(part: Part, matrix: _Matrix) -> Iterator[NotChecked]:
+    """A NotChecked for the columns whose names are damaged."""
+    names = [column for column in matrix.columns if not _GPU.fullmatch(column) and not _NIC.fullmatch(column)]
+    if names:
+        why = f"{', '.join(map(shown, names[:4]))} in the heading of nvidia-smi topo is no GPU and no NIC"
+        yield NotChecked(what="NicPath", subject="node", reason=Reason.UNREADABLE, path=part.file, detail=why)
 
 
 def _end(part: Part, matrix: _Matrix) -> Iterator[NotChecked]:
@@ -173,7 +183,7 @@ def _pairs(matrix: _Matrix) -> Iterator[Record]:
 
 def _to_nics(matrix: _Matrix) -> Iterator[Record]:
     """The paths from GPUs and NICs to NICs."""
-    nics = [column for column in matrix.columns if not _GPU.fullmatch(column)]
+    nics = [column for column in matrix.columns if _NIC.fullmatch(column)]
     for a, row in (*matrix.rows.items(), *matrix.nics.items()):
         for b in nics[nics.index(a) + 1 if a in nics else 0 :]:
             path = "SYS" if row.cells.get(b) == _SOC else row.cells.get(b)
