@@ -264,13 +264,14 @@ def _generic(key: str) -> bool:
 
 
 def _unnamed(atom: Atom) -> Atom:
-    """The atom without the name of its device. The number of a link, and the kinds of the ends of a copy, stay."""
+    """The atom without the name of its device and port. The number of a link and the kinds of the ends of a copy stay."""
     words = atom.key.split(" ")
     if len(words) > 2:
         ends = re.sub("[0-9]+", "", words[1])
         key = " ".join((words[0], ends, *words[2:]))
     else:
-        key = atom.key.partition("/")[2]
+        part = atom.key.partition("/")[2].rpartition("/")[2]
+        key = part if any(map(str.isalpha, part)) and not part.startswith(("gid", "module")) else ""  # no port
     return atom._replace(key=key, value="" if atom.field in _DEVICES else atom.value)
 
 
