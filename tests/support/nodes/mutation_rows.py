@@ -104,6 +104,7 @@ def driver(address: str, name: str | None) -> Mutation:
 
     def mutate(recorded: Recorded) -> Recorded:
         target = with_entry(recorded, f"sys/bus/pci/drivers/{name}", Folder()) if name else recorded
+        target = with_entry(target, f"sys/bus/pci/drivers/nvidia/{address}", None)
         return with_entry(target, f"{place(recorded, f'{DEVICES}/{address}')}/driver", link)
 
     return mutate
