@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ....models.facts.gpu import Gpu
@@ -16,6 +16,7 @@ _ROW = re.compile(r"([0-9]{1,3})((?:\s+(?:[0-9]+(?:\.[0-9]*)?|N/A|nan|-))*)")
 _RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # a number with fewer decimal places is truncated
 
 _NO_ROW = -1
+_FOREIGN = 3  # lines of another program in succession
 _WHOLE = re.compile(r"[0-9]+\.[0-9]{2,}|N/A|nan|-")  # a complete number, or a cell without a number
 
 
@@ -29,13 +30,18 @@ class Cell:
     line: int
 
 
-def cells(lines: Sequence[str], start: int) -> Iterator[Cell]:
+def _always(_: str) -> bool:
+    return True
+
+
+def cells(lines: Sequence[str], start: int, ends: Callable[[str], bool] = _always) -> Iterator[Cell]:
     """The numbers of the matrix whose heading is the first line with text from line `start` on.
 
     Zeros were not measured and are left out. Damaged rows are left out, too: they have more or fewer cells than there
     are columns, or a number that does not follow the one of the row before. The end of the text can cut the last row.
+    Between the rows, up to three lines of another program are left out. `ends` tells whether a line ends the matrix.
     """
-    columns, rows = _rows(lines, start)
+    columns, rows = _rows(lines, start, ends)
     last = -1
     for place, (line, number, words) in enumerate(rows):
         following = next((one for _, one, _ in rows[place + 1 :] if one != _NO_ROW), number + 1)
@@ -49,12 +55,12 @@ def cells(lines: Sequence[str], start: int) -> Iterator[Cell]:
                 yield Cell(number, column, float(text), line)
 
 
-def damaged(lines: Sequence[str], start: int) -> int | None:
+def damaged(lines: Sequence[str], start: int, ends: Callable[[str], bool] = _always) -> int | None:
     """The line of the heading or of the first row that is damaged."""
-    columns, rows = _rows(lines, start)
+    columns, rows = _rows(lines, start, ends)
     if not columns:
         return start if start < len(lines) else None
-    read = {cell.line for cell in cells(lines, start)}
+    read = {cell.line for cell in cells(lines, start, ends)}
     full = (
         line
         for line, number, words in rows
@@ -63,24 +69,30 @@ def damaged(lines: Sequence[str], start: int) -> int | None:
     return next((line for line in full if line not in read), None)
 
 
-def _rows(lines: Sequence[str], start: int) -> tuple[list[int], list[tuple[int, int, list[str]]]]:
+def _rows(
+    lines: Sequence[str], start: int, ends: Callable[[str], bool]
+) -> tuple[list[int], list[tuple[int, int, list[str]]]]:
     """The columns of a matrix, and of each row the line, the number and the cells."""
     columns: list[int] | None = None
     rows: list[tuple[int, int, list[str]]] = []
+    foreign = 0
     for line in range(start, len(lines)):
         text = cells_of(lines[line]).strip()
         if not any(map(str.isalnum, text)):
             continue
-        if columns is None:
-            columns = _heading(text)
-            if columns is None:
-                break
-        elif row := _ROW.fullmatch(text):
+        row = _ROW.fullmatch(text)
+        if columns is None and (columns := _heading(text)) is not None:
+            continue
+        if columns is not None and row:
             rows.append((line, int(row[1]), row[2].split()))
-        elif text[0].isdecimal() and _RATE.search(text):
+        elif columns is not None and text[0].isdecimal() and _RATE.search(text):
             rows.append((line, _NO_ROW, []))
         else:
-            break
+            foreign += 1
+            if foreign > _FOREIGN or row or ends(text) or _heading(text) or not any(map(str.isalpha, text)):
+                break
+            continue
+        foreign = 0
     return columns or [], rows
 
 

@@ -157,12 +157,15 @@ def _address(named: Values) -> str | None:
 
 
 def _matrix(reading: _Reading, number: int, texts: Sequence[str], line: Line) -> Iterator[Record]:
-    found = tuple(cells(texts, number + 1, lambda text: _line(reading.tool, text)[0] is not None))
+    def ends(text: str) -> bool:
+        return _line(reading.tool, text)[0] is not None
+
+    found = tuple(cells(texts, number + 1, ends))
     for flow, value, cell in flows(reading.tool, reading.values, found):
         yield reading.part.rate(flow, value, reading.part.cite(cell.line, texts[cell.line]))
     if end := truncation(texts, number + 1, line.square or "device_to_device" in reading.values.get("test", "")):
         yield reading.part.cut(*end)
-    elif (wrong := damaged(texts, number + 1)) is not None:
+    elif (wrong := damaged(texts, number + 1, ends)) is not None:
         why, how = f"{texts[wrong].strip()[:60]!a} is damaged", "keep the whole output of the tool"
         path = reading.part.where(wrong)
         yield NotChecked(what="rate of copy", subject="node", reason=Reason.UNREADABLE, path=path, detail=why, how=how)
