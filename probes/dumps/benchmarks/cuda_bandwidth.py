@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ....models.facts.records import Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
-from ..core.sizes import drop_disturbed
+from .sizes import drop_disturbed
 from ..core.tables import Case, Line, Tool, read_tool
 
 _COPIES = r"(?:Host to Device|Device to Host|Device to Device)"

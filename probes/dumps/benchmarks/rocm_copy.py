@@ -22,7 +22,7 @@ from ....models.facts.records import Flow, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ..core.matrix import implied_gpus
 from ..core.part import Part
-from ..core.sizes import drop_disturbed
+from .sizes import drop_disturbed
 from ..core.tables import Case, Line, Tool, read_tool
 from . import rocm_matrices
 

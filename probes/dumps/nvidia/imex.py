@@ -45,6 +45,7 @@ def read(part: Part) -> Iterator[Record]:
         running = own["state"] != "UNAVAILABLE"
         cite = cite or part.cite(part.text.count("\n", 0, own.start("state")), own["state"])
         waiting += [own["state"]] if own["state"] != "READY" and not waiting else []
+    waiting = list(dict.fromkeys(waiting))  # an output that was taken twice has each node twice
     if domain == "UP":  # with a node that is not ready, the lines are of two outputs
         waiting = []
     if cite:
