@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from ....models.facts.records import Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
-from .sizes import drop_disturbed
 from ..core.tables import Case, Line, Tool, read_tool
+from .sizes import drop_disturbed
 
 _COPIES = r"(?:Host to Device|Device to Host|Device to Device)"
 BEGIN = (

@@ -22,9 +22,9 @@ from ....models.facts.records import Flow, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ..core.matrix import implied_gpus
 from ..core.part import Part
-from .sizes import drop_disturbed
 from ..core.tables import Case, Line, Tool, read_tool
 from . import rocm_matrices
+from .sizes import drop_disturbed
 
 _BUS_TEST = r"(?:(?:H2D|D2H|Bidir)_Bandwidth_(?:pinned|unpinned|registered)|p2p_(?:uni|bi)_gpu\d{1,3}_gpu\d{1,3})"
 BEGIN = (
