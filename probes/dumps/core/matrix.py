@@ -17,6 +17,7 @@ _RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # a number with fewer decimal place
 
 _NO_ROW = -1
 _FOREIGN = 3  # lines of another program in succession
+Ends = Callable[[str], bool]
 _WHOLE = re.compile(r"[0-9]+\.[0-9]{2,}|N/A|nan|-")  # a complete number, or a cell without a number
 
 
@@ -30,23 +31,19 @@ class Cell:
     line: int
 
 
-def _always(_: str) -> bool:
-    return True
-
-
-def cells(lines: Sequence[str], start: int, ends: Callable[[str], bool] = _always) -> Iterator[Cell]:
+def cells(lines: Sequence[str], start: int, ends: Ends = lambda _: True) -> Iterator[Cell]:
     """The numbers of the matrix whose heading is the first line with text from line `start` on.
 
     Zeros were not measured and are left out. Damaged rows are left out, too: they have more or fewer cells than there
     are columns, or a number that does not follow the one of the row before. The end of the text can cut the last row.
-    Between the rows, up to three lines of another program are left out. `ends` tells whether a line ends the matrix.
+    `ends` tells whether a line that is no row ends the matrix. Another program can write up to three lines in between.
     """
     columns, rows = _rows(lines, start, ends)
     last = -1
     for place, (line, number, words) in enumerate(rows):
         following = next((one for _, one, _ in rows[place + 1 :] if one != _NO_ROW), number + 1)
-        ends = not any(any(map(str.isalnum, text)) for text in lines[line + 1 :])
-        whole = len(words) == len(columns) or (ends and len(words) < len(columns))
+        at_end = not any(any(map(str.isalnum, text)) for text in lines[line + 1 :])
+        whole = len(words) == len(columns) or (at_end and len(words) < len(columns))
         if number <= last or (number > last + 1 and following <= number) or not whole:
             continue
         last = number
@@ -55,7 +52,7 @@ def cells(lines: Sequence[str], start: int, ends: Callable[[str], bool] = _alway
                 yield Cell(number, column, float(text), line)
 
 
-def damaged(lines: Sequence[str], start: int, ends: Callable[[str], bool] = _always) -> int | None:
+def damaged(lines: Sequence[str], start: int, ends: Ends = lambda _: True) -> int | None:
     """The line of the heading or of the first row that is damaged."""
     columns, rows = _rows(lines, start, ends)
     if not columns:
@@ -69,9 +66,7 @@ def damaged(lines: Sequence[str], start: int, ends: Callable[[str], bool] = _alw
     return next((line for line in full if line not in read), None)
 
 
-def _rows(
-    lines: Sequence[str], start: int, ends: Callable[[str], bool]
-) -> tuple[list[int], list[tuple[int, int, list[str]]]]:
+def _rows(lines: Sequence[str], start: int, ends: Ends) -> tuple[list[int], list[tuple[int, int, list[str]]]]:
     """The columns of a matrix, and of each row the line, the number and the cells."""
     columns: list[int] | None = None
     rows: list[tuple[int, int, list[str]]] = []
@@ -80,19 +75,21 @@ def _rows(
         text = cells_of(lines[line]).strip()
         if not any(map(str.isalnum, text)):
             continue
-        row = _ROW.fullmatch(text)
-        if columns is None and (columns := _heading(text)) is not None:
-            continue
-        if columns is not None and row:
+        if columns is None:
+            columns = _heading(text)
+            foreign += columns is None
+            if columns is None and (foreign > _FOREIGN or ends(text) or text[0].isdecimal()):
+                break
+        elif row := _ROW.fullmatch(text):
             rows.append((line, int(row[1]), row[2].split()))
-        elif columns is not None and text[0].isdecimal() and _RATE.search(text):
+        elif text[0].isdecimal() and _RATE.search(text):
             rows.append((line, _NO_ROW, []))
         else:
             foreign += 1
-            if foreign > _FOREIGN or row or ends(text) or _heading(text) or not any(map(str.isalpha, text)):
+            if foreign > _FOREIGN or ends(text) or _heading(text) or not any(map(str.isalpha, text)):
                 break
             continue
-        foreign = 0
+        foreign = 0 if columns and rows else foreign
     return columns or [], rows
 
 

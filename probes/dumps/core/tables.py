@@ -157,6 +157,7 @@ def _address(named: Values) -> str | None:
 
 
 def _matrix(reading: _Reading, number: int, texts: Sequence[str], line: Line) -> Iterator[Record]:
+
     def ends(text: str) -> bool:
         return _line(reading.tool, text)[0] is not None
 
