@@ -19,9 +19,10 @@ from ..core.part import Part
 
 BEGIN = (
     r"^(?:[ \t]{0,8}\{\s{0,20}\"fio version\"[ ]{0,2}:|\w[^\n:]{0,80}: \(g=\d{1,4}\): rw=\w{1,20}, bs="
-    r"|Run status group \d{1,4} \(all jobs\):|[ ]{0,4}(?:READ|WRITE): (?:bw|io)="
+    r"|Run status group \d{1,4} \(all jobs\):"
     r"|fio: this platform does not support |note: both iodepth >= 1 and synch)"
 )
+ANY_LINE = r"^[ ]{0,4}(?:READ|WRITE): (?:bw=[0-9.]+[KMGT]?i?B/s \([0-9.]+[kMGT]?B/s\), |io=\S{1,20}, aggrb=)"
 _WHOLE = re.compile(r"^[ \t]*\{\s{0,20}\"fio version\"", re.MULTILINE)  # messages can precede it
 _OBJECT = re.compile(r"\{")
 _JOB = re.compile(r"\S.*?: \(g=(\d{1,4})\): rw=\w+, bs=(?:\(R\) )?(\d{1,6})([KMG]i?)?B?-")

@@ -19,6 +19,7 @@ ANY_LINE = (
     r"|\"DevicePath\"[ ]?:[ ]?\"/dev/nvme)"
 )
 BEGIN = r"^[ \t]*\{\s{0,20}\"(?:blockdevices|Devices)\"[ ]{0,2}:\s{0,20}\["
+_DOCUMENT = re.compile(BEGIN, re.MULTILINE)
 _OBJECT = re.compile(r"\{")
 _NAME = re.compile(r"(?:/dev/)?([a-z][\w.!-]{1,40})")
 _FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -28,7 +29,7 @@ _DEEPEST = 8  # levels of disk, partition, array, volume ...
 def read(part: Part) -> Iterator[Record]:
     """A `Disk` per device and partition, and mounted file systems. A truncated text gives none."""
     end = 0
-    if not part.text.lstrip().startswith("{"):
+    if not _DOCUMENT.search(part.text):
         yield beginning_is_missing(part)
         yield from _of_pieces(part, 0)
         return
