@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ....models.facts.gpu import Gpu
-from ....models.facts.records import Flow, Observation, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ..core.markup import cells_of
 from ..core.part import Part
@@ -44,6 +45,10 @@ def _read_rocm_bandwidth(part: Part, lines: Sequence[str]) -> Iterator[Record]:
         if "RocmBandwidthTest" in line:
             ends, gpus = {}, 0
         elif device := _DEVICE.fullmatch(line.strip()):
+            if int(device["number"]) != len(ends):  # the line of a device is missing, which can be a GPU
+                if int(device["number"]) == len(ends) + 1:
+                    yield _missing(part, number, len(ends))
+                continue
             ends[int(device["number"])] = f"gpu{gpus}" if device["bus"] else f"numa{int(device['number'])}"
             if device["bus"]:
                 address = f"0000:{int(device['bus'], 16):02x}:{int(device['slot'], 16):02x}.{device['function']}"
@@ -58,6 +63,14 @@ def _read_rocm_bandwidth(part: Part, lines: Sequence[str]) -> Iterator[Record]:
             yield from _rocm_rates(part, number, line, _cells(row, columns, ends), both)
         elif any(map(str.isalnum, line)):
             both = None
+
+
+def _missing(part: Part, number: int, device: int) -> NotChecked:
+    why = f"the line of device {device} is missing, so the devices after it have no number"
+    how = "keep the whole output of the tool"
+    return NotChecked(
+        what="Gpu", subject="node", reason=Reason.INCOMPLETE, path=part.where(number), detail=why, how=how
+    )
 
 
 def _cells(row: re.Match[str], columns: Sequence[int], ends: Mapping[int, str]) -> Iterator[tuple[str, str, float]]:
