@@ -61,7 +61,7 @@ _KINDS = (
         ),
         below=True,
     ),
-    _Kind(re.compile(rf"(?:\[(?:{_LEVELS})\]|(?:{_LEVELS}):(?:{_LOGGER}:)?)[ ]?"), fewest=2),
+    _Kind(re.compile(rf"(?:\[(?:{_LEVELS})\]|(?:{_LEVELS}):(?:{_LOGGER}:)?)"), fewest=2),
     _Kind(re.compile(r"std(?:out|err) [FP](?= |$)"), below=True),
     _Kind(re.compile(rf"{_HOST}{_PROGRAM}\[[0-9]{{1,8}}\]:(?= |$)"), constant=True, below=True),
     _Kind(re.compile(rf"(?!{_DEVICE}){_HOST}(?!{_DEVICE}){_PROGRAM}:(?= |$)"), constant=True, below=True, fewest=2),
