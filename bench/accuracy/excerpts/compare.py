@@ -264,7 +264,7 @@ def _generic(key: str) -> bool:
 
 
 def _unnamed(atom: Atom) -> Atom:
-    """The atom without the name of its device and port. The number of a link and the kinds of the ends of a copy stay."""
+    """The atom without the name of its device and port. The number of a link and the kinds of ends of a copy stay."""
     words = atom.key.split(" ")
     if len(words) > 2:
         ends = re.sub("[0-9]+", "", words[1])

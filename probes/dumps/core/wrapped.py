@@ -43,7 +43,7 @@ def joined(text: str) -> Iterator[Joined]:
         return
     if next(layers(lines), None):
         return  # a log or a launcher writes its prefix before each line, not before a part of a line
-    full = {number for number, line in enumerate(lines[:-1]) if len(line) == width and lines[number + 1].strip()}
+    full = {number for number, line in enumerate(lines[:-1]) if len(line) == width and _continues(lines[number + 1])}
     broken = set[int]()
     if width <= _WIDEST_MAIL:
         broken = {number for number, line in enumerate(lines[:-1]) if _does_not_fit(line, lines[number + 1], width)}
@@ -71,6 +71,11 @@ def _trust(lines: Sequence[str], full: Set[int], width: int) -> int:
         return 2
     several = len(words) >= _FEWEST and len(words) * 2 >= len(full) and len(words) >= _SHARE * len(lines)
     return int(several or (width in _USUAL and len(words) == len(full)))
+
+
+def _continues(line: str) -> bool:
+    """Whether it can be the rest of a line. A tab begins a line of a tool (lspci, ibv_devinfo)."""
+    return bool(line.strip()) and not line.startswith("\t")
 
 
 def _is_cut(line: str, following: str) -> bool:

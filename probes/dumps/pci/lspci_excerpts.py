@@ -14,7 +14,7 @@ from ..core.part import Part
 Readers = Mapping[str, tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Mapping[str, Any]]], ...]]
 
 _NAMES = "LnkCap:|LnkSta:|ACSCtl:|NUMA node|IOMMU group|Physical Slot:|DeviceName:|Kernel driver in use:|Subsystem:"
-_ONCE = re.compile(rf"^[ \t]*({_NAMES}|Control:|DevCtl:|Bus:|DevCap:|LnkCtl:)[^\n]*", re.MULTILINE)
+_ONCE = re.compile(rf"^[ \t]*({_NAMES}|Control: I/O|DevCtl:|Bus:|DevCap:|LnkCtl:)[^\n]*", re.MULTILINE)
 _GAP = re.compile(r"^[ \t]*(?:\[?\.{3}\]?|<snip>|\[?snip\]?)[^\n]*\n", re.MULTILINE | re.IGNORECASE)
 _LINE = re.compile(
     rf"({_NAMES}|Region [12]:|RlxdOrd|MaxPayload(?= \d{{3,4}} bytes, MaxReadReq)|BAR [12]: current size:"
