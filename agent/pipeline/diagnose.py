@@ -16,7 +16,7 @@ from ...models.diagnosis.repetition import Run as Repeated
 from ...models.diagnosis.repetition import again
 from ...models.evaluate import evaluate, silenced
 from ...models.facts.machine import Node
-from ...models.facts.records import Flow, Observation, Record, Run
+from ...models.facts.records import Flow, Observation, Record
 from ...models.inventory.assemble import assemble
 from ...models.inventory.inventory import Inventory, completed, equal, same_machine
 from ...models.inventory.present import is_complete, present
@@ -26,15 +26,13 @@ from ...models.site.schema import Site
 from ...probes.host.host import Host
 from .hang_guard import collect_all
 from .renumbering import followed, found_again, gpu_places, new_names, records_followed
-from .run_source import collect, collect_each, is_shortage
-from .source import Interval, Source
+from .run_source import collect, collect_each, without_shortages
+from .source import Source
 
 Collector: TypeAlias = Callable[[Iterable[Source], Host], Mapping[str, tuple[Record, ...]]]
 Probes: TypeAlias = Callable[[Report, frozenset[Repeated]], Iterable[Source]]
 
 _MINUTE, _HOUR = 60.0, 3600.0
-# The highest age of records that replace those of a source without a file descriptor.
-_SHORTAGE = {Interval.CYCLE: 5 * _MINUTE, Interval.SLOW: 15 * _MINUTE, Interval.DISCOVERY: 65 * _MINUTE}
 _LONGEST = 48 * _HOUR  # limits the memory of a service
 _OLDEST_RATE = 30 * 24 * _HOUR
 _MOST_ROUNDS = 3 + 2 * (MOST - 1) // BATCH  # stages of a measurement, and repetitions of copies and of related ones
@@ -169,7 +167,7 @@ def _collected(
     """The memory under the present numbers of the GPUs, and the records of the sources that are due."""
     read = collector(sources, host)
     memory = renumbered(memory, read)
-    return memory, _without_shortages(sources, read, memory.collected, host.now())
+    return memory, without_shortages(sources, read, memory.collected, host.now())
 
 
 def renumbered(memory: Memory, fresh: Mapping[str, Sequence[Record]]) -> Memory:
@@ -199,22 +197,6 @@ def _settled(memory: Memory, site: Site, snapshot: Snapshot, report: Report) -> 
         obstacles=lambda finding: obstacles(snapshot, report, finding),
         first=not memory.collected,
     )
-
-
-def _without_shortages(
-    sources: Iterable[Source],
-    fresh: Mapping[str, tuple[Record, ...]],
-    before: Mapping[str, tuple[Record, ...]],
-    now: float,
-) -> Mapping[str, tuple[Record, ...]]:
-    """The fresh records. A source that had no file descriptor keeps its last records for some minutes."""
-    result = dict(fresh)
-    for source in sources:
-        last, most = before.get(source.name, ()), _SHORTAGE[source.interval]
-        usable = any(isinstance(one, Run) and one.ok and now - one.at <= most for one in last)
-        if usable and is_shortage(fresh[source.name]):
-            result[source.name] = last
-    return result
 
 
 def _assembled(records: Iterable[Record], site: Site, host: Host, memory: Memory) -> Snapshot:

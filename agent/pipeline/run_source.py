@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ...models.facts.reason import Reason, is_exhausted
 from ...models.facts.records import NotChecked, Observation, Record, Run
 from ...probes.host.host import Host
 from .coverage_map import gaps
-from .source import Source
+from .source import Interval, Source
+
+# The highest age in seconds of records that replace those of a source without a file descriptor.
+_SHORTAGE = {Interval.CYCLE: 300.0, Interval.SLOW: 900.0, Interval.DISCOVERY: 3900.0}
 
 _MORE = "raise the limit of open files of linkgauge (LimitNOFILE) or of the machine (fs.file-max)"
 _log = logging.getLogger("linkgauge")
@@ -47,3 +50,19 @@ def collect_each(sources: Iterable[Source], host: Host) -> dict[str, tuple[Recor
 def is_shortage(records: Iterable[Record]) -> bool:
     """Whether the source could not run, because there was no free file descriptor."""
     return any(isinstance(one, NotChecked) and one.reason is Reason.EXHAUSTED for one in records)
+
+
+def without_shortages(
+    sources: Iterable[Source],
+    fresh: Mapping[str, tuple[Record, ...]],
+    before: Mapping[str, tuple[Record, ...]],
+    now: float,
+) -> Mapping[str, tuple[Record, ...]]:
+    """The fresh records. A source that had no file descriptor keeps its last records for some minutes."""
+    result = dict(fresh)
+    for source in sources:
+        last, most = before.get(source.name, ()), _SHORTAGE[source.interval]
+        usable = any(isinstance(one, Run) and one.ok and now - one.at <= most for one in last)
+        if usable and is_shortage(fresh[source.name]):
+            result[source.name] = last
+    return result

@@ -25,7 +25,7 @@ import linkgauge.probes.parsing
 from bench.fuzz.fuzz_checks import TooSlow, deadline
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.reader import Reader
-from linkgauge.probes.dumps.core.shapes import shape_expression
+from linkgauge.probes.dumps.lines.shapes import shape_expression
 from linkgauge.probes.dumps.registry import READERS
 
 _parser: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")  # the parser of module re

@@ -12,11 +12,11 @@ from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps.core.markup import without_markup
 from linkgauge.probes.dumps.core.other_hosts import OTHER_HOSTS
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.reader import Reader
 from linkgauge.probes.dumps.core.split import clean, split
+from linkgauge.probes.dumps.lines.markup import without_markup
 from linkgauge.probes.dumps.registry import READERS
 
 AT = 1795230000.0
@@ -64,7 +64,7 @@ def check(reader: Reader, text: str, through: bool, evaluated: bool) -> float:
 def _whole(text: str, plain: str) -> list[Record]:
     """The records of all readers.
 
-    The parts must together be the text, except for frames around lines (core/frames.py) and markup (core/markup.py).
+    The parts must together be the text, except for frames around lines (lines/frames.py) and markup (lines/markup.py).
     """
     lines, records, words = plain.split("\n"), list[Record](), list[str]()
     bared = without_markup(plain)[0] != plain

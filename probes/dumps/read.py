@@ -12,8 +12,8 @@ from ...models.facts.records import Fact, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from .core.part import Part
 from .core.split import clean, is_filler, split
-from .core.wrapped import LONGEST, joined
 from .host.log_events import read_events
+from .lines.wrapped import LONGEST, joined
 from .registry import READERS
 
 # the part of an XML file before its root element

@@ -25,12 +25,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from random import Random
 
-from bench.accuracy.excerpts.compare import Result, compare, read, together
+from bench.accuracy.excerpts.compare import Result, compare, together
 from bench.accuracy.excerpts.damage import DAMAGE
 from bench.accuracy.excerpts.excerpt import Sample, Transformation
 from bench.accuracy.excerpts.frames import FRAMES
 from bench.accuracy.excerpts.layout import LAYOUTS
 from bench.accuracy.excerpts.pieces import PIECES
+from bench.accuracy.excerpts.reading import read
 from tests.support.dump_samples import CHANGES, SAMPLES, outputs, sample_files
 
 TRANSFORMATIONS: tuple[Transformation, ...] = (*FRAMES, *LAYOUTS, *PIECES, *DAMAGE)

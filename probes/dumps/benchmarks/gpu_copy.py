@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from ....models.facts.records import Flow, Observation, Record
 from ....models.facts.units import from_gigabytes
-from ..core.markup import cells_of
 from ..core.matrix import implied_gpus
 from ..core.part import Part
+from ..lines.markup import cells_of
 
 _END = r"(?:cpu|gpu\d{1,3})"
 BEGIN = (

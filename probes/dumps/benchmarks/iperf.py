@@ -15,8 +15,8 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_bits
 from ..core.json_values import list_of, object_of
-from ..core.markup import cells_of
 from ..core.part import Part
+from ..lines.markup import cells_of
 
 _JSON = r'\{\s{0,20}"start":\s{0,20}\{\s{0,20}"connected":'
 BEGIN = (

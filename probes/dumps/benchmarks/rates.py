@@ -14,10 +14,10 @@ from ....models.facts.gpu import GpuPair
 from ....models.facts.network_paths import NodePair
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
-from ..core.markup import cells_of
 from ..core.matrix import implied_gpus
 from ..core.part import Part
-from ..core.shapes import shape
+from ..lines.markup import cells_of
+from ..lines.shapes import shape
 from . import rate_words
 from .rate_rows import Header, RateRow, header_of, row_of
 

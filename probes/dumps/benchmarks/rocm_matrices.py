@@ -9,8 +9,8 @@ from ....models.facts.gpu import Gpu
 from ....models.facts.reason import Reason
 from ....models.facts.records import Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_gigabytes
-from ..core.markup import cells_of
 from ..core.part import Part
+from ..lines.markup import cells_of
 
 _DEVICE = re.compile(
     r"Device: (?P<number>\d{1,3}),\s+(?P<name>\S.*?)"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from .markup import cells_of
+from ..lines.markup import cells_of
 from .part import Part
 
 _Columns = TypeVar("_Columns", bound=Sequence[object])

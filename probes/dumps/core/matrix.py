@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.records import Flow, Observation, Record
-from .markup import cells_of
+from ..lines.markup import cells_of
 
 _CORNERS = ("D\\D", "D/D", "GPU", "CPU", "-")  # labels of rows and columns, before the column numbers
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,2}")

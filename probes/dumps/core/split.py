@@ -14,13 +14,13 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from .frames import Frame, first_block, string_frame, strip_frames, uniform_frames, without_containers
-from .markup import lines_of_outputs, without_markup
+from ..lines.frames import Frame, first_block, string_frame, strip_frames, uniform_frames, without_containers
+from ..lines.markup import lines_of_outputs, without_markup
+from ..lines.quoted_lines import is_item
+from ..lines.shapes import shape, shape_expression
 from .other_hosts import OTHER_HOSTS
 from .part import Part
-from .quoted_lines import is_item
 from .reader import Reader
-from .shapes import shape, shape_expression
 
 # Separators between outputs: code fences, headlines, and prompts with a command ("$ nvidia-smi", "root@node1:~#
 # lspci").

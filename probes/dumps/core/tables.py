@@ -16,7 +16,7 @@ from ....models.facts.gpu import Gpu
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Record
 from ....models.facts.units import GIB, KIB, MIB
-from .markup import cells_of
+from ..lines.markup import cells_of
 from .matrix import Cell, cells, damaged, truncation
 from .part import Part
 

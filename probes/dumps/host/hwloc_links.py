@@ -28,34 +28,16 @@ def links(part: Part, devices: Mapping[str, Device], generation: int | None) -> 
     found = _MATRIX.search(part.text)
     if not found:
         return
-    texts: dict[str, list[str]] = {"indexes": [], "u64values": []}
-    for name, text in _NUMBERS.findall(found[1]):
-        texts[name] += text.split()
-    names = [text.rpartition(":")[2] for text in texts["indexes"]]
-    values = [int(text) if text.isdecimal() and len(text) < 10 else -1 for text in texts["u64values"]]
     line = part.text.count("\n", 0, found.start())
-    size = _PER_LINK.get(generation or 0, 0)
-    known = size and 0 < len(names) <= _MOST and len(values) == len(names) ** 2 and all(n in devices for n in names)
-    rows = len(names)
-    if (
-        not known
-        or any(value % size for value in values)
-        or any(
-            values[row * rows + column] != values[column * rows + row] for row in range(rows) for column in range(row)
-        )
-    ):
+    counts = _counts(found[1], devices, _PER_LINK.get(generation or 0))
+    if counts is None:
         why = "the matrix NVLinkBandwidth is incomplete, or the NVLink generation of its GPUs is not known"
         yield NotChecked(what="GpuLink", subject="node", reason=Reason.INCOMPLETE, path=part.where(line), detail=why)
         return
     cite = part.cite(line, part.text.split("\n")[line])
-    for row, name in enumerate(names):
+    for name, row in counts.items():
         kind, gpu, _ = devices[name]
-        ends = [
-            devices[other]
-            for column, other in enumerate(names)
-            if other != name
-            for _ in range(values[row * len(names) + column] // size)
-        ]
+        ends = [devices[other] for other, count in row.items() if other != name for _ in range(count)]
         for number, (remote_kind, _, address) in enumerate(ends if kind == "gpu" else ()):
             yield GpuLink(
                 key=f"{gpu}/nvlink{number}",
@@ -66,6 +48,25 @@ def links(part: Part, devices: Mapping[str, Device], generation: int | None) -> 
                 version=generation,
                 cites={"remote": cite},
             )
+
+
+def _counts(matrix: str, devices: Mapping[str, Device], per_link: int | None) -> dict[str, dict[str, int]] | None:
+    """The number of links from each device to each other one, by their indexes. None: the matrix is not complete."""
+    texts: dict[str, list[str]] = {"indexes": [], "u64values": []}
+    for name, text in _NUMBERS.findall(matrix):
+        texts[name] += text.split()
+    names = [text.rpartition(":")[2] for text in texts["indexes"]]
+    values = [int(text) if text.isdecimal() and len(text) < 10 else -1 for text in texts["u64values"]]
+    size = len(names)
+    if not per_link or not 0 < size <= _MOST or len(values) != size**2 or not all(name in devices for name in names):
+        return None
+    symmetric = all(
+        values[row * size + column] == values[column * size + row] for row in range(size) for column in range(row)
+    )
+    if not symmetric or any(value % per_link for value in values):
+        return None
+    counts = [value // per_link for value in values]
+    return {name: dict(zip(names, counts[row * size :], strict=False)) for row, name in enumerate(names)}
 
 
 def generation_of(numbers: set[tuple[int | None, int | None]]) -> int | None:

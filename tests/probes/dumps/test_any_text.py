@@ -111,7 +111,10 @@ def test_any_values_in_json(reader: str, data: st.DataObject) -> None:
     ],
 )
 def test_json_that_is_nested_without_end(reader: str, text: str) -> None:
-    assert [type(one) for one in read(reader, text)] == [NotChecked]
+    """The objects before the end of the text may be read."""
+    first, *others = read(reader, text)
+    assert isinstance(first, NotChecked)
+    assert {one.key for one in others if isinstance(one, Fact)} <= {"sda"}
 
 
 RUBBISH: list[Any] = [None, [], {}, "", "x", 0, -1, 1e300, [None], [[1]], [["x"]], [["1e9"]], [["-1.0"]], [["0"]]]

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from bench.accuracy.excerpts.__main__ import TRANSFORMATIONS, counts, failures, rows, samples
-from bench.accuracy.excerpts.compare import compare, read
+from bench.accuracy.excerpts.compare import compare
 from bench.accuracy.excerpts.excerpt import Excerpt, Sample
+from bench.accuracy.excerpts.reading import read
 
 SEEN_THROUGH = [
     "fence and prose",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linkgauge.probes.dumps.core.reader import Reader
-from linkgauge.probes.dumps.core.shapes import shape, shape_expression
+from linkgauge.probes.dumps.lines.shapes import shape, shape_expression
 from linkgauge.probes.dumps.registry import READERS
 from tests.support.samples import samples
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Record
-from linkgauge.probes.dumps.core.frames import strip_frames
 from linkgauge.probes.dumps.core.other_hosts import OTHER_HOSTS
 from linkgauge.probes.dumps.core.split import is_filler, split
 from linkgauge.probes.dumps.host import kernel_text
+from linkgauge.probes.dumps.lines.frames import strip_frames
 from linkgauge.probes.dumps.registry import READERS
 
 XID = "NVRM: Xid (PCI:0000:53:00): 79, pid='<unknown>', GPU has fallen off the bus."

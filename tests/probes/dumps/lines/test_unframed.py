@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.records import Fact, NotChecked, Observation, Record
 from linkgauge.probes.dumps.core.part import Part
-from linkgauge.probes.dumps.core.prefixes import layers
-from linkgauge.probes.dumps.core.quoted_lines import unfolded
-from linkgauge.probes.dumps.core.wrapped import joined
+from linkgauge.probes.dumps.lines.prefixes import layers
+from linkgauge.probes.dumps.lines.quoted_lines import unfolded
+from linkgauge.probes.dumps.lines.wrapped import joined
 from linkgauge.probes.dumps.read import read_text
 from tests.support.dump_samples import SAMPLES
 

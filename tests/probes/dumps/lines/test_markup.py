@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from linkgauge.probes.dumps.core.markup import without_markup
 from linkgauge.probes.dumps.core.part import Part
+from linkgauge.probes.dumps.lines.markup import without_markup
 
 
 @pytest.mark.parametrize(
