@@ -69,7 +69,7 @@ def commands(command: click.Command, name: str) -> Iterator[str]:
 @pytest.mark.skipif(shutil.which("man") is None, reason="no man here")
 def test_every_command_has_a_page(tmp_path: Path) -> None:
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    writing = [sys.executable, PACKAGES / "man_pages.py", tmp_path]
+    writing = [sys.executable, str(PACKAGES / "man_pages.py"), str(tmp_path)]
     subprocess.run(writing, capture_output=True, check=True, env={**os.environ, "PYTHONPATH": path})
     pages = sorted(tmp_path.iterdir())
     assert {page.stem for page in pages} == {*commands(main, "linkgauge")}

@@ -51,7 +51,7 @@ def _well_indented(found: Sequence[Element], columns: Mapping[Element, int]) -> 
     """The elements before the first one that is not as far to the right of its parent as the others."""
     step: int | None = None
     for one in found:
-        if one in columns and one.parent in columns:
+        if one in columns and one.parent is not None and one.parent in columns:
             own = columns[one] - columns[one.parent]
             step = own if step is None else step
             if own != step or own <= 0:
@@ -93,10 +93,8 @@ def _parse(
     try:
         parser.Parse(text.encode("utf-8", "replace"), True)
     except expat.ExpatError as wrong:
-        return (
-            f"line {part.place(wrong.lineno - 1)}: {expat.ErrorString(wrong.code)}; everything before it was read",
-            True,
-        )
+        why = expat.ErrorString(wrong.code)
+        return f"line {part.place(wrong.lineno - 1)}: {why}; everything before it was read", True
     except _Refused as refused:
         return f"line {part.place(parser.CurrentLineNumber - 1)}: {refused}", False
     return None, False

@@ -105,8 +105,8 @@ class _Reading:
 
     def _df(self, line: str, cite: _Cite) -> Iterator[Record]:
         if found := _DF.match(line.strip()):
-            known = self.unit or _HUMAN.search(line)  # without the heading, the size of a block is not known
-            pairs = (("size", found[3]), ("free", found[4])) if known else ()
+            clear = self.unit or _HUMAN.search(line)  # without the heading, the size of a block is not known
+            pairs = (("size", found[3]), ("free", found[4])) if clear else ()
             sizes = {name: _bytes(text, self.unit or 1) for name, text in pairs}
             known = {name: size for name, size in sizes.items() if size is not None}
             yield from _mount(found[5].strip(), found[1], found[2], cite, known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -125,7 +126,7 @@ def test_partner_modes_that_contradict_the_port_rate_nothing(
     driver: str, speed: float, most: float, partner: float, rated: float | None
 ) -> None:
     """mlx5e_ethtool_get_link_ksettings (drivers/net/ethernet/mellanox/mlx5/core/en_ethtool.c)."""
-    state = {"carrier": True, "enabled": True, "link_type": "ethernet"}
+    state: dict[str, Any] = {"carrier": True, "enabled": True, "link_type": "ethernet"}
     said = nic(*MELLANOX, rdma=False, driver=driver, speed=speed, max_speed=most, partner_speed=partner, **state)
     assert ports(said) == [(f"{AT}>eth0", "ethernet", rated, speed)]
     report = evaluate(assemble(said, Site(), 0.0))

@@ -43,7 +43,7 @@ NOT_SUPPORTED, INVALID_ARGUMENT, NOT_FOUND, INSUFFICIENT_SIZE, GPU_IS_LOST, MISM
 MIB = 1 << 20
 ALL_LINKS, OF_LINKS = 0xFFFFFFFF, range(201, 251)  # counters of NVLink 5, with a sum of all links as their scope
 # PCI buses of the GPUs; 4 NVSwitches are at 05:00.0 to 08:00.0
-BUSES = (0x1B, 0x43, 0x52, 0x61, 0x9D, 0xC3, 0xD1, 0xDF)
+BUSES: tuple[int, ...] = (0x1B, 0x43, 0x52, 0x61, 0x9D, 0xC3, 0xD1, 0xDF)
 
 # The answers of an H100 SXM, with values of `nvidia-smi -q`. In a table, the key is the second argument.
 ANSWERS: Mapping[str, Any] = {

@@ -7,6 +7,7 @@ The log lines have the form of open-gpu-kernel-modules (NV_ERROR_LOG) and of NVI
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -154,8 +155,9 @@ def test_a_remedy_with_a_reset_begins_with_the_release_of_the_driver() -> None:
         (running,) = evaluated([*board(**fields), service])
         assert stopped == without
         assert running == replace(without, remedy=f"{release}{without.remedy}")
-    for fields in ({"recovery": "node reboot"}, {"clock_reasons": ("hardware power brake",)}):
-        assert evaluated([*board(**fields), service]) == evaluated(board(**fields))
+    others: tuple[dict[str, Any], ...] = ({"recovery": "node reboot"}, {"clock_reasons": ("hardware power brake",)})
+    for other in others:
+        assert evaluated([*board(**other), service]) == evaluated(board(**other))
 
 
 FATAL = "RLW_REMAP Fatal XC0 i0 Link 04 (0x00000082 0x00000004 0x0 0x0 0x0 0x0)"
