@@ -50,7 +50,7 @@ def test_eight_gpus(node: tuple[Machine, Path]) -> None:
     assert (len(links), {one.active for one in links}) == (144, {True})
     assert len([one for one in said if isinstance(one, GpuPair)]) == 28
     (calls,) = (one.value for one in said if isinstance(one, Observation) and one.quantity == "driver_calls")
-    assert calls <= 400
+    assert calls <= 430  # each request has one family of fields
     assert [gpu.nvlinks for gpu in gpus(list(read_gpus(host))).values()] == [18] * 8
 
 

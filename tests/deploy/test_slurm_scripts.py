@@ -33,7 +33,8 @@ def evaluated(scripts: Scripts, site: str = WRONG + ENFORCED) -> str:
     folder = str(scripts.folder / "state")
     status_file.write(folder, report_of(node("hgx-h100"), read_site(site)), time.time(), 15.0, {})
     path = scripts.folder / "site.toml"
-    path.write_text(f'{site}disable_file = "{scripts.folder}/disabled"\n')
+    programs = f'[environment]\nPATH = "{scripts.bin}"\n'  # the PATH of the caller does not count for root
+    path.write_text(f'{programs}{site}disable_file = "{scripts.folder}/disabled"\n')
     scripts.linkgauge(site=str(path), state_dir=folder)
     return folder
 

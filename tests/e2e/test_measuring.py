@@ -78,9 +78,9 @@ def run() -> Iterator[subprocess.Popen[str]]:
 
 
 def measuring(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The child that moves bytes; others read, and may end meanwhile."""
+    """The process that moves bytes, below the process that runs the command; others read, and may end meanwhile."""
     found = []
-    for child in psutil.Process(process.pid).children():
+    for child in psutil.Process(process.pid).children(recursive=True):
         with suppress(psutil.Error):
             if child.cmdline()[-2:-1] == ["host_memory"]:
                 found.append(child)

@@ -15,8 +15,10 @@ from pathlib import Path
 from threading import Timer
 from typing import IO
 
+from tests.support.programs.command_line import COMMAND
+
 LONGEST = 60.0  # limit in seconds for a message on a slow machine
-SERVE = (sys.executable, "-m", "linkgauge", "serve")
+SERVE = (*COMMAND, "serve")
 _numbers = count()
 
 
