@@ -46,7 +46,7 @@ def read_gpus(host: Host) -> Iterator[Record]:
     if unmatched and len(unmatched) == len(without_address):  # the driver numbers GPUs in the order of their addresses
         for key, address in zip(without_address, unmatched, strict=True):
             yield Gpu(key=key, address=address)
-    elif answered and not without_address:
+    elif unmatched and answered and not without_address:
         drained = host.call("nvml_drain", *unmatched, deadline=_CHILD * seconds())
         yield from (record for record in drained if isinstance(record, Pci))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from linkgauge.probes.capture.anonymize import scrub
 from linkgauge.probes.capture.recorder import Recording
 from linkgauge.probes.gpu.gpus import read_gpu_wiring, read_gpus
 from linkgauge.probes.host.entries import Folder, Refused
-from linkgauge.probes.host.recorded import dump, parse
+from linkgauge.probes.host.recorded import Recorded, dump, parse
 from tests.support.gpu import nvml_stub
 from tests.support.gpu.nvml_machine import BOUND, bound, machine
 from tests.support.nodes.trees import tree
@@ -52,6 +52,25 @@ def test_without_a_gpu_not_a_word(reader: object) -> None:
 def test_what_was_said_is_passed_on() -> None:
     said = [Gpu(key="gpu0", name="H100", address=A), Gpu(key="gpu1", name="H100", address=B)]
     assert replayed(said, A, B) == [bound_to(A, B), *said]
+
+
+def test_the_drain_state_is_read_only_of_gpus_that_the_driver_does_not_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call starts a process and opens the driver: not in each cycle of a healthy node."""
+    asked: list[tuple[str, ...]] = []
+    one = Gpu(key="gpu0", name="H100", address=A)
+    answer = [Driver(key="nvidia", gpus=1), one]
+    host = tree(bound(A), {("nvml",): tuple(map(encode, answer))})
+    call = type(host).call
+
+    def counted(self: Recorded, what: str, *args: str, deadline: float) -> Iterator[Record]:
+        asked.append((what, *args))
+        return call(self, what, *args, deadline=deadline)
+
+    monkeypatch.setattr(type(host), "call", counted)
+    assert list(read_gpus(host)) == [bound_to(A), *answer]
+    assert asked == [("nvml",)]
+    list(read_gpus(tree(bound(A, B), {("nvml",): tuple(map(encode, answer))})))
+    assert asked[1:] == [("nvml",), ("nvml_drain", B)]
 
 
 def test_a_capture_from_before_the_driver_was_asked() -> None:
