@@ -43,7 +43,7 @@ def words_of(text: str) -> Iterator[str]:
     """The names in the devices and folders of a table that are not known to be harmless."""
     for line in text.splitlines():
         point, fstype, source = _parts(line)
-        names = [name for name in point.split("/") if not _is_folder(name)]
+        names = [name for name in point.split("/") if not _is_known(name, point)]
         if not _is_remote(fstype, source):
             names += [name for name in source.split("/") if not _is_device(name, fstype)]
         yield from names
@@ -53,7 +53,7 @@ def _line(line: str, device: Callable[[str], str], stand_in: Callable[[str], str
     point, fstype, source = _parts(line)
     if not point:
         return line and "?"
-    place = "/".join(name if _is_folder(name) else stand_in(name) for name in point.split("/"))
+    place = "/".join(name if _is_known(name, point) else stand_in(name) for name in point.split("/"))
     if _is_remote(fstype, source):
         origin = reduced(device(source), "log", stand_in)
     else:
@@ -89,8 +89,10 @@ def _is_remote(fstype: str, source: str) -> bool:
     return bool(_REMOTE.fullmatch(fstype)) and (":/" in source or source.startswith("//"))
 
 
-def _is_folder(name: str) -> bool:
-    return name in _FOLDERS or bool(_FOLDER.fullmatch(name))
+def _is_known(name: str, point: str) -> bool:
+    """Whether a folder has a usual name, or the kernel names it ("/sys/fs/cgroup/memory")."""
+    of_kernel = point.startswith(("/sys/", "/proc/")) and is_harmless(name, "log")
+    return of_kernel or name in _FOLDERS or bool(_FOLDER.fullmatch(name))
 
 
 def _is_device(name: str, fstype: str) -> bool:

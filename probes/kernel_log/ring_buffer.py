@@ -47,7 +47,8 @@ def read_kernel_log(host: Host) -> Iterator[Record]:
 def relevant(log: str) -> str:
     """Return only the records that this module evaluates; the others contain private data of the machine's owner.
 
-    If the log has lost its beginning, the result starts with the head of the first record, which holds its time.
+    The result starts with the head of the first record, which holds its number and time, if the log has lost its
+    beginning, or if the result would look like such a log.
     """
     found = [record for line in log.splitlines() if (record := _RECORD.match(line))]
     numbered = ((float(number), _plain(record["text"])) for number, record in enumerate(found))
@@ -55,7 +56,8 @@ def relevant(log: str) -> str:
     kept = {id(event) for event in without_lone_ends(event for _, event in pairs)}
     lines = [found[int(number)][0] for number, event in pairs if id(event) in kept]
     first = _first(log)
-    if first and int(first["sequence"]) and int(first["microseconds"]) > _BOOTED and first[0] not in lines[:1]:
+    looks_lost = _lost_before(log, None) is not None or _lost_before("\n".join(lines), None) is not None
+    if first and looks_lost and first[0] not in lines[:1]:
         lines.insert(0, first["head"])
     return "\n".join(lines)
 

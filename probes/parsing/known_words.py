@@ -24,6 +24,7 @@ _OTHERS = """
     Intel AMD EPYC Xeon Platinum Gold Silver Processor Core Neoverse Grace Samsung Micron Kioxia Toshiba Hynix Solidigm
     Seagate Western Digital Virtual Machine Standard UEFI
     Ryzen Threadripper ASUS PRIME WIFI xlarge metal mgag200 ast bochs cirrus enx nqn
+    ifb dummy tunl sit gre gretap erspan tnl vti teql
     nvmexpress discovery serialnumber inch wwid nas
     GPC TPC SM ESR XC0 XC1 XC2 PRIV TSENSE NETIR LINK EVT INT BER EVENT RLW TLW RXPIPE REMAP RSTB SRC TRACK CTRL PIPE
     MSE WATCHDOG LTSSM sequenceId SrcID Transmitter Receiver Requester Completer area activate UTC CET
