@@ -224,9 +224,9 @@ def scattering(loss: float, chance: Random, asked: list[int]) -> Probes:
     """Copies of eight GPUs to the root with a scatter of 2 %; those of gpu5 lose a share. `asked` counts the rounds."""
 
     def probes(report: Report, undecided: frozenset[Repeated]) -> Iterable[Source]:
-        todo = (
-            sorted(ends for run in undecided for ends in run) if report.levels else [(f"gpu{gpu}", ROOT) for gpu in range(8)]
-        )
+        todo = sorted(ends for run in undecided for ends in run)
+        if not report.levels:
+            todo = [(f"gpu{gpu}", ROOT) for gpu in range(8)]
         asked.append(len(todo))
         rounds = BATCH if report.levels else 1
         rates = [55.4 * (1 - loss * (gpu == "gpu5")) * chance.gauss(1, 0.02) for gpu, _ in todo * rounds]
