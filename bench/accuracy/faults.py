@@ -36,6 +36,11 @@ class Fault:
     size: float | None = None  # lost share of a rate
     info: bool = False  # the finding has severity info
 
+    @property
+    def beside(self) -> tuple[tuple[str, str], ...]:
+        """Code and subject of a further finding: after an Xid, the driver asks for a restart of the node."""
+        return ((self.code, "node"),) if "node" in self.about else ()
+
 
 # Draws a place, and a size if the fault has one. None: the node has no such place.
 Kind: TypeAlias = Callable[[Bed, Random], Fault | None]

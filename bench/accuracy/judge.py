@@ -126,13 +126,8 @@ def outcome(trial: Trial) -> Outcome:
     left = [one for one in findings if one.severity != "info"]
     for fault in wanted:
         hit = next((one for one in left if _is(one, fault, fault.subjects, fault.info)), None)
-        left = [one for one in left if one is not hit and not _of_the_node(one, fault)]
+        left = [one for one in left if one is not hit and (one.code, one.subject) not in fault.beside]
     return Outcome(trial, tuple(same), tuple(found), tuple(left), spent)
-
-
-def _of_the_node(finding: Finding, fault: Fault) -> bool:
-    """Whether a fault of a device is also a finding about the node: the driver asks for its restart after an Xid."""
-    return finding.subject == "node" and "node" in fault.about and finding.code == fault.code
 
 
 def _is(finding: Finding, fault: Fault, subjects: frozenset[str], info: bool) -> bool:
