@@ -113,8 +113,8 @@ def _distrust_sdr(host: Host, reading: FactReader, device_folder: str) -> None:
     """Set the rate to unknown if the kernel may not know the port's speed.
 
     rate_show of drivers/infiniband/core/sysfs.c prints speeds that it does not know as SDR: NDR before Linux 5.11
-    (commit 00d7c3f759ca), XDR before 6.7. Older kernels print "10 Gb/sec (4X)". A port that truly runs at SDR
-    stands beside equal ports with another speed.
+    (commit 00d7c3f759ca), XDR before 6.7. Older kernels print "10 Gb/sec (4X)". SDR is a rate only if
+    an equal port shows another speed.
     """
     text = reading.text("rate") or ""
     if not _is_sdr(text) or any(not _is_sdr(other) for other in _equal_rates(host, device_folder)):

@@ -174,7 +174,7 @@ def named_errors(snapshot: Snapshot) -> str:
 def _recovery(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
     """The last recovery action that the driver requested in the log. Empty if the current request is known.
 
-    The driver logs an action of the whole node for each of its GPUs. The first GPU's line stands for all.
+    The driver logs an action of the whole node for each of its GPUs. One finding cites the line of the first GPU.
     """
     found = _requested(snapshot).get(subject)
     gpu = gpu_at(snapshot, subject)

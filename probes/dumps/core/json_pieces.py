@@ -1,4 +1,4 @@
-"""JSON of which lines are missing or damaged: the objects that are still clear.
+"""Read the clear objects of a JSON text with missing or damaged lines.
 
 A name that comes again in one object, and a name in another column than the other names of its object, are of another
 object, whose beginning is missing. An object ends at a gap ("...").
