@@ -5,40 +5,30 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 
-import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
-from ...models.catalog import codes
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
-from ...models.site.schema import Site, read_site
-from ...probes.calls.bounded_read import bounded_read
 from ...probes.calls.child import Children
 from ...probes.host.entries import Entry, Folder, Refused
 from ...probes.host.host import Host
 from ...probes.host.live import Live
 from ...probes.host.recorded import Recorded, Replayed, parse
-from ...probes.host.texts import BIGGEST
 from ..measuring.session import NOTHING, MeasurementOptions, Session
 from ..pipeline.registry import SOURCES, TOOLS
 from ..pipeline.source import Source
-from . import dump_files, environment
+from . import dump_files
+from .site_file import BadInput
 
-SITE = "/etc/linkgauge/site.toml"
 _ROOT_SIGNS = ("sys", "proc")
 _MACHINE = {"sys", "proc", "dev", "run", "etc", "usr", "var", "lib", "boot"}  # folders below the root of a machine
 _LOGS = ("var/log/", "proc/driver/nvidia/")  # part of sosreports
 
 
-class BadInput(Exception):
-    """A mistake of the user. The message says what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """A host and the sources to read from it."""
 
     host: Host
@@ -181,60 +171,6 @@ def _is_log(name: str) -> bool:
     return name.startswith(_LOGS)
 
 
-def site(path: str | None, ignore: Sequence[str] = (), job: str | None = None) -> Site:
-    """Read the named site file, else the system's file if it exists, and add --ignore and --job. Raises BadInput.
-
-    The variables of the file become those of this process, and so of all programs that it starts.
-    """
-    if path is None and os.path.exists(SITE):
-        path = SITE
-    known = Site()
-    if path is not None:
-        try:
-            known = read_site(read_text(path, "--site"))
-        except ValueError as wrong:
-            raise BadInput(f"--site {path}: {wrong}") from None
-        _check_codes(known.ignore, f"--site {path}: [ignore]")
-        _check_codes(known.gate.codes or (), f"--site {path}: [gate]")
-        _check_job(known.job, f"--site {path}: job")
-        environment.add(os.environ, known.environment)
-    named = dict(_ignored(text) for text in ignore)
-    _check_codes(named, "--ignore")
-    _check_job(job, "--job")
-    return msgspec.structs.replace(known, ignore={**known.ignore, **named}, job=job or known.job)
-
-
-def _check_job(text: str | None, where: str) -> None:
-    if text is None:
-        return
-    from ...models.training.job_spec import read_job
-
-    try:
-        read_job(text)
-    except ValueError as wrong:
-        raise BadInput(f"{where}: {wrong}") from None
-
-
-def _ignored(text: str) -> tuple[str, str]:
-    """Parse "CODE", "CODE:SUBJECT" or "CODE:SUBJECT=REASON": what to ignore, and why."""
-    what, _, reason = text.partition("=")
-    return what, reason or "--ignore"
-
-
-def _check_codes(ignore: Iterable[str], where: str) -> None:
-    for what in ignore:
-        code = what.partition(":")[0]
-        if code not in codes():
-            raise BadInput(f"{where}: {no_code(code)}")
-
-
-def no_code(code: str) -> str:
-    """The error message for an unknown code, with the most similar code."""
-    near = get_close_matches(code, codes(), 1)
-    hint = f"did you mean {near[0]!r}?" if near else "'linkgauge explain' lists them"
-    return f"no finding has the code {code!r}; {hint}"
-
-
 def _check_folder(path: str, option: str) -> None:
     if _mode(path, option) != stat.S_IFDIR:
         raise BadInput(f"{option} {path}: not a folder")
@@ -245,16 +181,3 @@ def _mode(path: str, option: str) -> int:
         return stat.S_IFMT(os.stat(path).st_mode)
     except OSError as error:
         raise BadInput(f"{option} {path}: {error.strerror}") from None
-
-
-def read_text(path: str, option: str) -> str:
-    """Read a plain text file of limited size, which the user wrote and `option` names. Raises BadInput."""
-    try:
-        content = bounded_read(path, BIGGEST)
-    except OSError as error:
-        raise BadInput(f"{option} {path}: {error.strerror}") from None
-    except ValueError as wrong:
-        raise BadInput(f"{option} {path}: {wrong}") from None
-    if b"\0" in content[:4096]:
-        raise BadInput(f"{option} {path}: a binary file, not text")
-    return content.decode("utf-8", "replace")

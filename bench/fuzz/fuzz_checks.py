@@ -101,6 +101,6 @@ def well_formed(records: Iterable[Record], plain: str) -> None:
 def _cites(one: Record) -> Iterable[Evidence]:
     if isinstance(one, Fact):
         assert one.key, f"{one!r} has no key"
-        assert one.cites.keys() <= set(type(one).__dataclass_fields__), f"{one!r} cites what it has not"
+        assert one.cites.keys() <= set(type(one).__struct_fields__), f"{one!r} cites what it has not"
         return one.cites.values()
     return (one.evidence,) if isinstance(one, Observation) else ()

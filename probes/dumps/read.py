@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 
 from ...models.facts.reason import Reason
 from ...models.facts.records import Fact, NotChecked, Observation, Record
@@ -77,7 +76,7 @@ def _read(records: Sequence[Record]) -> int:
 def _values(one: Fact | Observation) -> int:
     if isinstance(one, Observation):
         return 1
-    values = (getattr(one, field.name) for field in fields(one))
+    values = (getattr(one, name) for name in one.__struct_fields__)
     return sum(len(value) if isinstance(value, tuple) else value is not None for value in values)
 
 

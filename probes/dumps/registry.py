@@ -22,12 +22,15 @@ def _reader(name: str, target: str) -> Reader:
 
 READERS: tuple[Reader, ...] = (
     _reader("amd_smi", "dumps.amd.amd_smi:read"),
+    _reader("arrays_text", "dumps.host.arrays_text:read"),
     _reader("bug_report", "dumps.nvidia.bug_report:read"),
     _reader("cpu_text", "dumps.host.cpu_text:read"),
     _reader("cuda_bandwidth", "dumps.benchmarks.cuda_bandwidth:read"),
     _reader("dcgm", "dumps.nvidia.dcgm:read"),
+    _reader("dmon", "dumps.nvidia.dmon:read"),
     _reader("environment", "dumps.host.environment:read"),
     _reader("fabric_log", "dumps.nvidia.fabric_log:read"),
+    _reader("fabtests", "dumps.benchmarks.fabtests:read"),
     _reader("fi_info", "dumps.network.fi_info:read"),
     _reader("fio", "dumps.benchmarks.fio:read"),
     _reader("gds", "dumps.nvidia.gds:read"),
@@ -59,6 +62,7 @@ READERS: tuple[Reader, ...] = (
     _reader("rdma_tools", "dumps.network.rdma_tools:read"),
     _reader("rocm_copy", "dumps.benchmarks.rocm_copy:read"),
     _reader("rocm_smi", "dumps.amd.rocm_smi:read"),
+    _reader("simple_tools", "dumps.benchmarks.simple_tools:read"),
     _reader("smart_log", "dumps.host.smart_log:read"),
     _reader("smi_csv", "dumps.nvidia.smi_csv:read"),
     _reader("smi_nvlink", "dumps.nvidia.smi_nvlink:read"),

@@ -38,7 +38,21 @@ _PART = re.compile(
         )
     )
 )
-_MODEL = re.compile("(?=.*[0-9])[A-Z0-9][A-Z0-9._+-]{1,30}")  # MZQL23T8HCLS-00A07, SYS-821GE-TNHR
+# Numbers of models. Serial numbers have the same letters and digits, so longer words remain only in the forms of
+# manufacturers: disks of Samsung, Intel and Solidigm, Micron, Kioxia, Hynix and Western Digital, cards of NVIDIA with
+# their part numbers and the PSIDs of their firmware (`mlxfwmanager`), servers of Gigabyte and ASUS.
+_MODEL = re.compile(
+    "|".join(
+        (
+            r"(?=[^0-9]*(?:[0-9][^0-9]*){1,6}$)[A-Z0-9]{1,8}(?:[._+-][A-Z0-9]{1,8}){0,3}",  # R7525, SYS-821GE-TNHR
+            r"(?:MZ|SSD|MTFD|K(?:CD|CM|PM|XG)|HF[SM]|WU[SH])[A-Z0-9]{4,12}(?:-[A-Z0-9]{1,6})?",  # MZQL23T8HCLS-00A07
+            r"M(?:CX|BF|QM)[0-9]{1,6}[A-Z]{0,3}(?:-[A-Z0-9]{2,8})?",  # MCX75310AAS-NEAT
+            r"[0-9]{3}-[0-9A-Z]{5}-[0-9A-Z]{4}-[0-9A-Z]{3}",  # 900-21010-0000-000
+            r"(?:[A-Z]{2}_|[A-Z]{3})0{4,7}[0-9]{2,6}",  # MT_0000000838
+            r"[GEMR][0-9]{3,4}[A-Z]?-[A-Z0-9]{2,4}(?:-[A-Z0-9]{2,5}){1,2}|ESC[0-9]{4}[A-Z]?(?:-[A-Z0-9]{2,4}){1,2}",
+        )
+    )
+)
 _NAMED = re.compile("([A-Za-z]{2,16})[0-9]{1,5}")
 
 

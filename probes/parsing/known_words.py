@@ -9,9 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from functools import cache
-from pathlib import Path
 
-_PACKAGE = Path(__file__).parents[2]
 _LETTERS = bytes(code if code < 128 and chr(code).isalnum() else 32 for code in range(256))  # blanks for all others
 # Endings that regular expressions of the files do not spell out, file systems and states of the kernel, and makers of
 # servers, processors and disks.
@@ -34,8 +32,15 @@ _OTHERS = """
 @cache
 def known_words() -> frozenset[str]:
     """The words, in lower case."""
-    files = [path for part in ("models", "probes") for path in (_PACKAGE / part).rglob("*.*")]
-    texts = [path.read_bytes() for path in files if path.suffix in (".py", ".toml")]
+    package = os.path.dirname(__file__).removesuffix(os.path.join("probes", "parsing"))
+    folders = [folder for part in ("models", "probes") for folder in os.walk(os.path.join(package, part))]
+    files = [os.path.join(folder, name) for folder, _, names in folders for name in names]
+    texts = [_content(file) for file in files if file.endswith((".py", ".toml"))]
     texts += [text.encode() for text in (_OTHERS, *map(os.strerror, errno.errorcode))]
     words = b" ".join(texts).lower().translate(_LETTERS).split()
     return frozenset(word.decode() for word in set(words) if not word.isdigit())
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()

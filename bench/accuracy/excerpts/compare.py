@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.accuracy.excerpts.excerpt import Excerpt, Kind, Sample
-from bench.accuracy.excerpts.reading import BESIDE, Atom, Reading, read
-from bench.accuracy.excerpts.unavoidable import is_generic, is_part, is_text, lacks, misnamed, transcribed, without_name
+from bench.accuracy.excerpts.reading import Atom, Needs, Reading, needs, read
+from bench.accuracy.excerpts.unavoidable import is_generic, misnamed, without_name
+from bench.accuracy.excerpts.wrong import Both, wrong
 from linkgauge.models.report import Finding
 
 _RANK = {"info": 0, "warning": 1, "critical": 2}
 _TOKEN = re.compile(r"[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[a-z]+|[0-9]+")
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     """The comparison of one excerpt, or of all excerpts that one transformation makes of a sample."""
 
     kept: frozenset[Atom] = frozenset()
     present: frozenset[Atom] = frozenset()  # what the excerpt has the information for
-    unnamed: frozenset[Atom] = frozenset()  # present without the name of its device
+    bare: frozenset[Atom] = frozenset()  # its line is present, and a line that it needs is not
     wrong: frozenset[Atom] = frozenset()
     new: tuple[Finding, ...] = ()
     silent: bool = False  # facts are lost, and the report names no gap
@@ -34,7 +36,12 @@ def compare(sample: Sample, excerpt: Excerpt, kind: Kind) -> Result:
     found = _with_names(read(excerpt.files), base)
     text = " ".join(one for one in excerpt.files if isinstance(one, str)).lower()
     cited = {atom for atom, lines in base.lines.items() if excerpt.kept is None or (lines and lines <= excerpt.kept)}
-    named = frozenset(atom for atom in cited if excerpt.kept is None or _named(atom.key, text))
+    needed = needs(sample.text) if excerpt.kept is not None else None
+    named = frozenset(
+        atom
+        for atom in cited
+        if needed is None or excerpt.kept is None or needed.atoms[atom] <= excerpt.kept and _named(atom.key, text)
+    )
     generic = {without_name(atom) for atom in found.atoms if is_generic(atom.key)}
     kept = frozenset(atom for atom in cited if atom in found.atoms or without_name(atom) in generic)
     other = read((excerpt.other,)) if excerpt.other else None
@@ -42,55 +49,27 @@ def compare(sample: Sample, excerpt: Excerpt, kind: Kind) -> Result:
     return Result(
         kept=kept,
         present=named,
-        unnamed=frozenset(atom for atom in cited - named if _can_be_known(atom, base, text)),
-        wrong=frozenset(_wrong(sample, base, found, other, excerpt, kind)),
+        bare=frozenset(atom for atom in cited - named if _can_be_known(atom, base, text)),
+        wrong=frozenset(wrong(Both(sample, excerpt, kind, base, found, other))),
         new=tuple(
             one for one in _new(base, found, other, sample.text, excerpt) if not _renamed(one, base, sample, excerpt)
         ),
         silent=lost and kind == "whole" and found.gaps <= base.gaps,
-        blind=kind == "whole" and found.verdict == "ok" and base.verdict in ("failed", "degraded"),
+        blind=found.verdict == "ok" and base.verdict in ("failed", "degraded") and _shows_fault(base, needed, excerpt),
     )
+
+
+def _shows_fault(base: Reading, needed: Needs | None, excerpt: Excerpt) -> bool:
+    """Whether the excerpt has all lines that a fault needs."""
+    if needed is None or excerpt.kept is None:
+        return not excerpt.changed
+    return any(needed.findings[key] and needed.findings[key] <= excerpt.kept for key in base.findings)
 
 
 def _can_be_known(atom: Atom, base: Reading, text: str) -> bool:
     """Whether the value is not the key of another device, or that device is named in the text."""
     value = atom.value.strip("'")
     return value not in {one.key for one in base.atoms} or _named(value, text)
-
-
-def _wrong(
-    sample: Sample, base: Reading, found: Reading, other: Reading | None, excerpt: Excerpt, kind: Kind
-) -> Iterator[Atom]:
-    """The facts that the whole output does not have.
-
-    No reader sees a wrong digit, or that two records of different machines are one. So the facts of a line with a wrong
-    digit may differ, and the fields of spliced records may be mixed.
-    """
-    allowed = base.atoms | (other.atoms if other else frozenset())
-    keys = {(atom.kind, atom.key) for atom in allowed}
-    anywhere = {without_name(atom) for atom in allowed}
-    for atom in found.atoms - allowed:
-        if not atom.field:
-            fine = (atom.kind, atom.key) in keys or is_generic(atom.key)
-        else:
-            fine = (bool(other) or is_generic(atom.key)) and without_name(atom) in anywhere
-        if kind != "whole":
-            fine |= atom.field == BESIDE or is_part(atom, base) or lacks(atom, allowed)
-            fine |= is_text(atom, allowed, excerpt)
-            fine |= any(transcribed(atom, line) for line in excerpt.changed)
-            fine |= atom._replace(key="") in anywhere and misnamed(atom.key, sample, excerpt)
-            fine |= misnamed(atom.value, sample, excerpt)
-        if excerpt.digits:
-            fine |= (atom.kind, atom.key) not in keys or _cites(found.lines[atom], excerpt)
-        if not fine:
-            yield atom
-
-
-def _cites(lines: Iterable[int], excerpt: Excerpt) -> bool:
-    """Whether one of the lines is a changed one."""
-    (text,) = excerpt.files
-    written = text.split("\n") if isinstance(text, str) else []
-    return any(line < len(written) and written[line] in excerpt.changed for line in lines)
 
 
 def _with_names(found: Reading, base: Reading) -> Reading:
@@ -121,21 +100,48 @@ def _new(base: Reading, found: Reading, other: Reading | None, text: str, excerp
     A finding from undamaged lines is not new if the whole output has one about the same device that includes it: "GPU
     reset required" alone is a finding, and beside memory rows that wait for the reset it is none of its own. The same
     lines can show the same fault of a device with another name, or of several. No reader sees a wrong digit, so a
-    finding from the line with it, or one about another device because of it, is not new.
+    finding from the line with it, or one about another device because of it, is not new. A finding of severity info
+    names a fault that other lines excuse: it is over, or all devices of the kind have it. Without these lines it is the
+    same fault, so it is not new. It is new if it is critical and certain and about a state.
+
+    A damaged output that has an undamaged line with a fault of this severity ("Link 2: <inactive>") is not the output
+    of a healthy device, whatever the name of the device is. The pieces show whether the line alone is read well.
     """
     known = {**(other.findings if other else {}), **base.findings}
+    excused = {**(other.excused if other else {}), **base.excused}
     for (code, subject), finding in found.findings.items():
         texts = [one.text for one in finding.evidence]
         same = [one for key, one in known.items() if key[0] == code and (key[1] == subject or is_generic(subject))]
         if all(one in text for one in texts):
             same += [one for key, one in base.findings.items() if key[1] == subject or is_generic(subject)]
-        same += [one for key, one in base.findings.items() if key[0] == code and _share(one, texts)]
+        same += [one for key, one in known.items() if key[0] == code and _share(one, texts)]
+        certain = finding.severity == "critical" and finding.confidence == "certain"
+        if finding.kind == "event":
+            same += [finding for key in excused if key == (code, subject)]
+        elif not certain:
+            same += [finding for key, one in excused.items() if key[0] == code and _share(one, texts)]
+        if excerpt.changed or other:
+            same += [one for line in _lines(finding, text, excerpt) for one in _explicit(finding, read((line,)))]
         if excerpt.digits and (
             any(key[0] == code for key in known) or any(one in line for one in texts for line in excerpt.changed)
         ):
             continue
         if all(_RANK[one.severity] < _RANK[finding.severity] for one in same):
             yield finding
+
+
+def _lines(finding: Finding, text: str, excerpt: Excerpt) -> Iterator[str]:
+    """The undamaged lines that show the finding."""
+    cited = {one.text for one in finding.evidence}
+    yield from (line for line in f"{text}{excerpt.other}".split("\n") if line.strip() in cited)
+
+
+def _explicit(finding: Finding, alone: Reading) -> Iterator[Finding]:
+    """The finding or a graver one, if a line alone states the fault."""
+    yield from alone.findings.values()
+    codes = {code for code, _ in alone.excused}
+    if finding.code in codes or any(atom[2:] == ("active", "False") for atom in alone.atoms):
+        yield finding
 
 
 def _renamed(one: Finding, base: Reading, sample: Sample, excerpt: Excerpt) -> bool:
@@ -166,7 +172,7 @@ def together(results: Iterable[Result]) -> Result:
     return Result(
         kept=frozenset().union(*(one.kept for one in several)),
         present=frozenset().union(*(one.present for one in several)),
-        unnamed=frozenset().union(*(one.unnamed for one in several)),
+        bare=frozenset().union(*(one.bare for one in several)),
         wrong=frozenset().union(*(one.wrong for one in several)),
         new=tuple(finding for one in several for finding in one.new),
         silent=any(one.silent for one in several),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from random import Random
+
+from msgspec.structs import replace
 
 from bench.accuracy.excerpts.excerpt import Excerpt, Make, Sample, Transformation
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 # whole: all information is present. part: some lines are missing. damage: some characters or lines are wrong.
 Kind: TypeAlias = Literal["whole", "part", "damage"]
 File: TypeAlias = str | bytes
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """One output of a tool. `others` are further outputs of the same reader."""
 
     reader: str
@@ -26,13 +26,17 @@ class Sample:
         return self.text.rstrip("\n").split("\n")
 
     @property
+    def damaged(self) -> bool:
+        """Whether the sample is itself a piece or a damaged output."""
+        return self.name.startswith(("excerpts: ", "damage: "))
+
+    @property
     def structured(self) -> bool:
         """Whether it is JSON or XML, in which a comment or a missing line breaks the syntax."""
         return self.text.lstrip()[:1] in ("{", "[", "<") and self.text.lstrip()[1:2] not in "0123456789"
 
 
-@dataclass(frozen=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True):
     """Files that belong to one report.
 
     `kept` are the numbers of the lines of the sample (from 0) that are present; None: all. `changed` are damaged lines.
@@ -50,8 +54,7 @@ Make: TypeAlias = Callable[[Sample, Random], Iterable[Excerpt]]
 Change: TypeAlias = Callable[[Sequence[str]], Iterable[str]]
 
 
-@dataclass(frozen=True)
-class Transformation:
+class Transformation(Struct, frozen=True):
     """A way in which people or programs change an output. It yields no excerpt of a sample that it does not fit."""
 
     name: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from bench.accuracy.excerpts.excerpt import File
 from linkgauge.models.evaluate import evaluate
@@ -19,6 +20,8 @@ from linkgauge.probes.host.texts import decoded
 
 AT = 1795230000.0
 NAME = "excerpt"
+T = TypeVar("T")
+_MOST_LINES = 300  # of a sample whose lines are left out one by one
 BESIDE = "beside"  # the flows at the same time: fewer if lines are missing
 # Values of a log as a whole, or of its clock: the time, the position, the number and the text of the lines.
 _OF_THE_LOG = {
@@ -39,12 +42,12 @@ class Atom(NamedTuple):
         return f"{self.kind} {self.key} {self.field} = {self.value}"
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """Everything that comes of some files. `lines` has the numbers (from 0) of the lines that an atom cites."""
 
     lines: Mapping[Atom, frozenset[int]]
-    findings: Mapping[tuple[str, str], Finding]  # without those of severity info
+    findings: Mapping[tuple[str, str], Finding]
+    excused: Mapping[tuple[str, str], Finding]  # those of severity info
     verdict: Verdict
     gaps: int
 
@@ -58,6 +61,32 @@ def read(files: Iterable[File]) -> Reading:
     return _read(tuple(files))
 
 
+class Needs(Struct, frozen=True):
+    """The lines without which the whole output has a fact or finding no more."""
+
+    atoms: Mapping[Atom, frozenset[int]]
+    findings: Mapping[tuple[str, str], frozenset[int]]
+
+
+@lru_cache(256)
+def needs(text: str) -> Needs:
+    """What is lost if one line is missing: for each line that is not empty."""
+    whole, lines = read((text,)), text.rstrip("\n").split("\n")
+    atoms: dict[Atom, set[int]] = {atom: set(cited) for atom, cited in whole.lines.items()}
+    findings: dict[tuple[str, str], set[int]] = {key: set() for key in whole.findings}
+    for row in (row for row, line in enumerate(lines) if line.strip() and len(lines) <= _MOST_LINES):
+        rest = _read(("\n".join([*lines[:row], *lines[row + 1 :]]) + "\n",))
+        for atom in whole.atoms - rest.atoms:
+            atoms[atom].add(row)
+        for key in whole.findings.keys() - rest.findings.keys():
+            findings[key].add(row)
+    return Needs(_frozen(atoms), _frozen(findings))
+
+
+def _frozen(several: Mapping[T, set[int]]) -> dict[T, frozenset[int]]:
+    return {key: frozenset(rows) for key, rows in several.items()}
+
+
 @lru_cache(4096)
 def _read(files: tuple[File, ...]) -> Reading:
     records: list[Record] = []
@@ -68,18 +97,20 @@ def _read(files: tuple[File, ...]) -> Reading:
         else:
             records += read_text(NAME, "", AT)
     report = evaluate(assemble(records, Site(), AT, origin="dumps"))
-    grave = [one for one in report.findings if one.severity != "info"]
+    findings: dict[bool, dict[tuple[str, str], Finding]] = {True: {}, False: {}}
+    for finding in report.findings:
+        findings[finding.severity == "info"][finding.code, finding.subject] = finding
     lines: dict[Atom, frozenset[int]] = {}
     for atom, cited in (pair for one in records for pair in _atoms(one)):
         lines[atom] = lines.get(atom, frozenset()) | cited
     gaps = sum(isinstance(one, NotChecked) for one in records)
-    return Reading(lines, {(one.code, one.subject): one for one in grave}, report.verdict, gaps)
+    return Reading(lines, findings[False], findings[True], report.verdict, gaps)
 
 
 @cache
 def _fields(kind: type[Any]) -> tuple[str, ...]:
     ignored = {"key", "cites", *_OF_THE_LOG.get(kind.__name__, ())}
-    return tuple(field.name for field in fields(kind) if field.name not in ignored)
+    return tuple(name for name in kind.__struct_fields__ if name not in ignored)
 
 
 def _atoms(one: Record) -> Iterator[tuple[Atom, frozenset[int]]]:
@@ -87,10 +118,10 @@ def _atoms(one: Record) -> Iterator[tuple[Atom, frozenset[int]]]:
         of: Any = type(one)  # mypy regards the class as unhashable, like its instances
         kind, key = of.__name__, one.key
         if isinstance(one, Event):  # its key has details of the message
-            key = f"{one.kind} {one.code} {one.subject}"
+            key = f"{one.subject}/{one.kind} {one.code}".replace(" ", "_")
         known = {name: value for name in _fields(of) if (value := getattr(one, name)) is not None}
         for name, value in known.items():
-            yield Atom(kind, key, name, repr(value)), _line(one.cites.get(name))
+            yield Atom(kind, key, name, repr(value)), _line(one.cites.get(name) or one.cites.get("text"))
         if not known:
             yield Atom(kind, key, "", ""), frozenset()
     elif isinstance(one, Observation):

@@ -9,13 +9,18 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 from bench.accuracy.excerpts.excerpt import Excerpt, Sample
-from bench.accuracy.excerpts.reading import NAME, Atom, Reading
+from bench.accuracy.excerpts.reading import BESIDE, NAME, Atom, Reading
 
 _TEXTS = {"name", "label", "model", "version", "firmware", "text", "error", "failure", "vbios", "product", "bios"}
-_LISTS = {("Service", "state"), ("Optics", "alarms"), ("Optics", "warnings")}  # each item is of a line of its own
+_LISTS = {
+    ("Service", "state"),
+    ("Optics", "alarms"),
+    ("Optics", "warnings"),
+    ("Setting", "value"),
+}  # each item is of a line of its own
 _DEVICES = ("gpu", "a", "b")  # fields with the key of a device
-_FAULTS = ("clock_reasons", "fabric_faults")  # fields with a list of faults
-_QUOTED = re.compile("'[^']+'")
+_POSITIONS = {("Rdma", "place")}  # among the devices that are listed
+_ITEMS = re.compile("'[^']+'|[0-9]+")
 # The key of a device that the text does not name: its line, or its kind with a number ("nic 2", "hca/1", "gid3").
 _PLACE = re.compile(
     rf"{NAME}[0-9]*:[0-9]+(?:\.[0-9]+)?|gid[0-9]{{1,3}}"
@@ -53,12 +58,21 @@ def misnamed(name: str, sample: Sample, excerpt: Excerpt) -> bool:
 
 
 def lacks(atom: Atom, known: Iterable[Atom]) -> bool:
-    """Whether it is the rate of a flow whose size or operation is not in the excerpt."""
+    """Whether it is the rate of a flow, and the excerpt lacks its size, operation, medium or an end."""
     words = atom.key.split(" ")
-    if atom.kind != "Observation" or len(words) < 3 or not (words[2] == "None" or words[0] == "collective"):
+    if atom.kind != "Observation" or len(words) < 3:
         return False
-    same = (one.key.split(" ") for one in known if one[2:] == atom[2:])
-    return any(one[1] == words[1] and one[3:] == words[3:] for one in same if len(one) > 2)
+    same = [one.key.split(" ") for one in known if one[2:] == atom[2:]]
+    if words[0] == "collective":  # larger sizes tell the operation and the number of ranks
+        return any(one[2:] == words[2:] for one in same)
+    if words[2] == "None":
+        return any(one[1] == words[1] and one[3:] == words[3:] for one in same if len(one) > 2)
+    ends = words[1].split("-")
+    return any(
+        any(map(str.__eq__, one[1].split("-"), ends)) and one[2] == words[2] and words[3:] in ([""], one[3:])
+        for one in same
+        if len(one) > 2
+    )
 
 
 def is_text(atom: Atom, known: Iterable[Atom], excerpt: Excerpt) -> bool:
@@ -81,19 +95,19 @@ def is_part(atom: Atom, base: Reading) -> bool:
     if (atom.kind, atom.field) in _LISTS:
         every = {item for one in base.lines if one.kind == atom.kind for item in _ITEM.findall(one.value)}
         return every.issuperset(_ITEM.findall(atom.value))
-    if atom.field in _FAULTS:
-        return any(
-            one.field == atom.field and set(_QUOTED.findall(atom.value)) < set(_QUOTED.findall(one.value))
-            for one in base.lines
-            if atom.value != "()"
-        )
+    if atom.value.startswith("(") and atom.value != "()" and atom.field != BESIDE:
+        items = set(_ITEMS.findall(atom.value))
+        same = (one for one in base.lines if (one.kind, one.field) == (atom.kind, atom.field))
+        return any(items < set(_ITEMS.findall(one.value)) for one in same)
+    if (atom.kind, atom.field) in _POSITIONS:
+        return True
     if atom.field in ("rate", "bus_bandwidth", "latency"):
         return False
     if atom.kind != "Observation" and not atom.field.startswith("ecc_"):
         return False
     whole = without_name(atom)[:3] if is_generic(atom.key) else atom[:3]
-    same = (one for one in base.lines if whole in (one[:3], without_name(one)[:3]))
-    return _is_number(atom.value) and any(float(one.value) >= float(atom.value) for one in same)
+    sums = (one for one in base.lines if whole in (one[:3], without_name(one)[:3]))
+    return _is_number(atom.value) and any(float(one.value) >= float(atom.value) for one in sums)
 
 
 def transcribed(atom: Atom, line: str) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ....models.facts.gpu import Gpu, GpuLink, GpuPair
 from ....models.facts.records import Evidence, Record
@@ -16,8 +17,7 @@ _ONE_HOP = 15  # the weight of a direct xGMI link (drivers/gpu/drm/amd/amdkfd/kf
 _MOST_LINKS = 32  # between two GPUs; real ones have four
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(Struct, frozen=True):
     """The connection from one GPU to another. None: the output does not state the value."""
 
     where: Evidence
@@ -41,8 +41,7 @@ class Connection:
         return int(self.weight is not None and 0 < self.weight <= _ONE_HOP)
 
 
-@dataclass(slots=True)
-class AmdReading:
+class AmdReading(Struct):
     """The values read so far: GPUs, their PCI addresses, and the connections by GPU and peer."""
 
     part: Part

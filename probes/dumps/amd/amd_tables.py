@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ....models.facts.units import from_gigabits
 from ..core.part import Part
@@ -19,6 +20,8 @@ _ADDRESS = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _COLUMN = re.compile(rf"{_ADDRESS}|GPU[0-9]{{1,3}}")
 _ROW = re.compile(rf"[ \t]*(?:GPU([0-9]{{1,3}})[ \t]+)?({_ADDRESS})[ \t]+(\S.*)")
 _METRIC = re.compile(r"[0-9.]{1,8} ?[GT]b/s[ \t]*([0-9]{1,6}) ?Gb/s[ \t]*(XGMI|PCIE)[ \t]*")
+_VALUE = re.compile(r"[A-Z0-9/.-]+")
+_READ = re.compile(r"\s*Read(?!.*Write).*")
 _SPAN = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 _KINDS = (XGMI, "PCIE")
 
@@ -43,16 +46,18 @@ def connections(part: Part, lines: Sequence[str], first: int) -> Iterator[tuple[
                 rate = _METRIC.fullmatch(row[3])
                 continue
             where = part.cite(number, line)
-            own = found.setdefault(row[2], {})
-            for peer, cell in enumerate(row[3].split()[:columns]):
+            own, cells = found.setdefault(row[2], {}), row[3].split()
+            if len(cells) < columns or any(map(_VALUE.fullmatch, cells[columns:])):
+                continue  # a name of a column or a value is missing, so the places of the others are unknown
+            for peer, cell in enumerate(cells[:columns]):
                 own[peer] = _cell(own.get(peer, Connection(where)), table, cell)
-        elif table == "LINK METRIC" and rate and rate[2] == XGMI and line.strip().startswith("Read"):
+        elif table == "LINK METRIC" and rate and rate[2] == XGMI and _READ.fullmatch(line):
             where = part.cite(number, line)
             own = found.setdefault(last, {})
             for peer, cell in enumerate(re.findall(r"N/A|[0-9.]{1,12} [KMGTP]?B", line)):
                 if cell != "N/A" and peer not in own:
                     own[peer] = Connection(where, XGMI, hops=1, rate=from_gigabits(float(rate[1])))
-        elif line.strip() and table and not line.strip().startswith("Write"):
+        elif _COLUMN.search(line):  # the columns of another table, whose name is missing
             table = ""
     for gpu, address in enumerate(order):
         yield gpu, address, {peer: one for peer, one in found.get(address, {}).items() if peer != gpu}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.records import Evidence, NotChecked, Observation, Record

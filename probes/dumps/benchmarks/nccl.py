@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
@@ -38,8 +39,7 @@ _ROUNDED = 0.02  # largest relative error of a product of two rounded numbers in
 _MOST_RANKS = 4096  # largest number of ranks that two rounded bandwidths can determine
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     """The rows below a heading, and the lines between this heading and the one before."""
 
     columns: list[str]
@@ -137,6 +137,10 @@ def _plain(line: str) -> str:
 def _heading(line: str) -> list[str] | None:
     words = [word for word in line.lstrip("# ").split() if word != "timestamp"]
     if words[:1] != ["size"] or not {"algbw", "busbw"} <= set(words) or not {"time", "cputime"} & set(words):
+        return None
+    if (
+        words.index("busbw") != words.index("algbw") + 1
+    ):  # a damaged name, and the second half of the columns has it too
         return None
     return words if set(words[words.index("busbw") :]) <= _AFTER else None
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from ....models.catalog.settings import settings
 from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Nccl, NcclFailure, Port, Rdma, Setting, Transport
-from ....models.facts.records import Evidence, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Record
 from ..core.part import Part
 
 BEGIN = r"^(?:[^N\n]{0,160}N){1,8}?CCL(?: (?:INFO|WARN|version) |_[A-Z0-9_]{1,60} set (?:by environment )?to )"
@@ -115,8 +116,12 @@ def _library(log: _Log) -> Iterator[Nccl]:
         )
 
 
-def _variables(log: _Log) -> Iterator[Setting]:
-    """The effective values of variables in the catalog. If ranks differ: "0, 1"."""
+def _variables(log: _Log) -> Iterator[Record]:
+    """The effective values of variables in the catalog. If ranks differ: "0, 1".
+
+    With NCCL_IB_DISABLE, NCCL opens no RDMA device (ncclIbInit in src/transport/net_ib.cc). So a log that also uses
+    "IB" is of several runs, and which of them counts is unknown.
+    """
     values: dict[str, dict[str, Evidence]] = {}
     for found in _VARIABLE.finditer(log.text):
         several = values.setdefault(found["name"], {}) if found["name"] in settings() else {}
@@ -124,7 +129,24 @@ def _variables(log: _Log) -> Iterator[Setting]:
         if value not in several:
             several[value] = log.cite(found)
     for name, several in values.items():
-        yield Setting(key=name, value=", ".join(several), cites={"value": next(iter(several.values()))})
+        cite = next(iter(several.values()))
+        if name == "NCCL_IB_DISABLE" and several.keys() - {"0"} and _uses_verbs(log):
+            yield NotChecked(
+                what="Setting.value",
+                subject=name,
+                reason=Reason.OTHER,
+                path=cite.source,
+                detail=f"{name}={', '.join(several)}, but NCCL uses the RDMA devices in the same log",
+                how="keep the log of one run",
+            )
+            continue
+        yield Setting(key=name, value=", ".join(several), cites={"value": cite})
+
+
+def _uses_verbs(log: _Log) -> bool:
+    """Whether all communicators use the RDMA devices. Logs that are cut name the devices, but not the choice."""
+    chosen = {found["network"].strip() for found in _NETWORK.finditer(log.text)}
+    return chosen == {"IB"} if chosen else _PORTS.search(log.text) is not None
 
 
 def _ranks(log: _Log) -> Iterator[tuple[int, Gpu]]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
@@ -62,8 +63,7 @@ _MESSAGES = re.compile(r"[0-9]{1,6}\.[0-9]{6}")  # millions per second
 _ROUNDED = 0.02  # relative error of a product of rounded numbers
 
 
-@dataclass(slots=True)
-class _Test:
+class _Test(Struct):
     """The lines of a test before its table."""
 
     op: str | None = None

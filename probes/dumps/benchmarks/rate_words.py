@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 _GPU = r"(?:gpu|cuda|device|dev)[ _#:-]?[0-9]{1,3}"
 _DEVICE = r"(?:gpu|device|dev|nic|hca)(?![ _#:-]?[0-9])"  # "gpu 0" is one word
@@ -82,38 +83,35 @@ _KINDS = {
 }
 _END = rf"(?:{_GPU}|{_NUMA}|{_NIC}|{_HOST})"
 _WORD = "|".join((_SIZE, _UNIT, _GPU, _NUMA, _NIC, _HOST, _COLLECTIVE, _PATH, _DEVICE, _one_of(_WORDS), _NUMBER))
-_LINE = rf"(?:(?:{_ARROW}|(?:{_WORD})(?![\w])){_SEPARATORS}){{2,40}}"
-_RATED = rf"{_NUMBER}[ ]?[|(*]{{0,2}}[ ]?{_UNIT}"
 _START = r"[ \t|*`>-]{0,8}"
-# A rate with an end, a path type or a collective
-_ROW = (
-    rf"(?=[^\n]{{0,200}}(?<![\w.]){_RATED})"
-    rf"(?=[^\n]{{0,200}}(?<![\w.])(?:{_END}|nv[0-9]{{1,2}}|pix|pxb|phb|{_COLLECTIVE})(?![\w])){_START}{_LINE}$"
-)
-# The header of a table with a unit
-_HEADER = rf"(?=[^\n]{{0,200}}(?:pair|from|src|source|sender|link|gpus?|path|nic))(?![^\n]*[0-9]){_START}{_LINE}$"
-_NODE_ROW = (
-    rf"{_START}{_NODE}(?:[ ]?(?:->|<->|→|↔|,|-)[ ]?{_NODE})?[ \t|:,]{{1,20}}(?:{_NIC}[ \t|:,]{{1,20}})?{_RATED}"
-    r"[ \t|]{0,9}$"
-)
-# A pair of numbered ends, without a unit or without a kind
+_KNOWN = rf"{_START}(?:(?:{_ARROW}|(?:{_WORD})(?![\w])){_SEPARATORS}){{2,40}}$"  # only words of the vocabulary
+_RATED = rf"{_NUMBER}[ ]?[|(*]{{0,2}}[ ]?{_UNIT}"
+_BETWEEN, _CELLS = r"[ ]?(?:<?->|→|↔)[ ]?", r"[ \t|:,=]{1,20}"
+
+
+def _has(text: str) -> str:
+    """The line has this word."""
+    return rf"(?=[^\n]{{0,200}}(?<![\w.])(?:{text})(?![\w]))"
+
+
+# The lines with which a report begins. A row names its ends, a kind of path or a collective.
+_ROW = _has(_RATED) + _has(rf"{_END}|nv[0-9]{{1,2}}|pix|pxb|phb|{_COLLECTIVE}") + _KNOWN
+_HEADER = _has("pairs?|from|src|source|sender|links?|gpus?|path|nics?") + r"(?![^\n]*[0-9])" + _KNOWN
+_NODE_ROW = rf"{_START}{_NODE}(?:(?:{_BETWEEN}|[ ]?[,-][ ]?){_NODE})?{_CELLS}(?:{_NIC}{_CELLS})?{_RATED}[ \t|]{{0,9}}$"
+# Numbered ends. The unit may be absent.
 _NUMBERED = rf"(?:{_GPU}|[0-9]{{1,3}})"
-_PAIR = (
-    rf"{_START}{_NUMBERED}[ ]?(?:->|<->|→|↔)[ ]?{_NUMBERED}[ \t|:=]{{1,9}}[0-9]{{1,4}}\.[0-9]{{1,3}}"
-    rf"(?:[ ]?{_UNIT})?[ \t|]{{0,9}}$"
-)
-# The lookaheads decide. The rest is for the shape of a line (shapes.py), where a line of numbers has many divisions.
+_PAIR = rf"{_START}{_NUMBERED}{_BETWEEN}{_NUMBERED}{_CELLS}[0-9]{{1,4}}\.[0-9]{{1,3}}(?:[ ]?{_UNIT})?[ \t|]{{0,9}}$"
+# The lookaheads decide. What follows them is short, because the shape of a line (shapes.py) ignores lookaheads.
 BEGIN = (
-    rf"^(?i:(?:(?={_ROW})|(?={_HEADER})|(?={_NODE_ROW}))[^\n]{{0,200}}?{_UNIT}"
-    rf"|(?={_PAIR})[^\n]{{1,20}}?(?:->|<->|→|↔))"
+    rf"^(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?{_UNIT}"
+    rf"|(?={_PAIR})[^\n]{{1,20}}?(?:->|→|↔))"
 )
 
 
 _EDGES = " \t|,;:=()[]*`~≈+&./-"
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """A word of a line, and its kind: a key of the vocabulary."""
 
     kind: str

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ....models.bandwidth.expectations import BEFORE
 from ....models.facts.gpu import GpuPair
@@ -38,8 +39,7 @@ _INVALID = "the row says how it was measured, and this does not show the rate of
 _PATHS = frozenset({"PIX", "PXB", "PHB", "NODE", "SYS"})
 
 
-@dataclass(slots=True)
-class _Report:
+class _Report(Struct):
     """What the rows of a part gave so far. Nodes and gaps with the numbers of their lines."""
 
     part: Part

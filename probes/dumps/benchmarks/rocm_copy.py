@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ....models.facts.records import Flow, Observation, Record
 from ....models.facts.units import from_gigabytes
@@ -24,7 +25,7 @@ from ..core.matrix import implied_gpus
 from ..core.part import Part
 from ..core.tables import Case, Line, Tool, read_tool
 from . import rocm_matrices
-from .sizes import drop_disturbed
+from .rate_rows import drop_disturbed
 
 _BUS_TEST = r"(?:(?:H2D|D2H|Bidir)_Bandwidth_(?:pinned|unpinned|registered)|p2p_(?:uni|bi)_gpu\d{1,3}_gpu\d{1,3})"
 BEGIN = (

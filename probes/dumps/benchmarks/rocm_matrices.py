@@ -17,6 +17,7 @@ _DEVICE = re.compile(
     r"(?:,[ ]{1,8}(?:GPU-\w{1,40},[ ]{1,8})?(?P<bus>[0-9a-f]{1,2}):(?P<slot>[0-9a-f]{1,2})\.(?P<function>[0-7]))?"
 )
 _ROCM = re.compile(r"\s*(?P<both>Unid|Bi?d)irectional copy (?:peak|average) bandwidth GB/s\s*")
+_GPU = re.compile(r"\b(?:Instinct|Radeon|gfx[0-9]{3,4})\b")
 _ROCM_COLUMNS = re.compile(r"\s*D/D((?:\s+\d{1,3})+)\s*")
 _ROCM_ROW = re.compile(r"\s*(\d{1,3})((?:\s+(?:\d{1,6}\.\d{1,6}|N/A))+)\s*")
 _SIZE = re.compile(r"\s*Bytes Per Direction (\d{1,15})\s*")
@@ -49,6 +50,9 @@ def _read_rocm_bandwidth(part: Part, lines: Sequence[str]) -> Iterator[Record]:
                 if int(device["number"]) == len(ends) + 1:
                     yield _missing(part, number, len(ends))
                 continue
+            if not device["bus"] and _GPU.search(line):  # the end of the line is missing
+                yield _missing(part, number, len(ends))
+                continue
             ends[int(device["number"])] = f"gpu{gpus}" if device["bus"] else f"numa{int(device['number'])}"
             if device["bus"]:
                 address = f"0000:{int(device['bus'], 16):02x}:{int(device['slot'], 16):02x}.{device['function']}"
@@ -58,10 +62,12 @@ def _read_rocm_bandwidth(part: Part, lines: Sequence[str]) -> Iterator[Record]:
         elif heading := _ROCM.fullmatch(line):
             both, columns = heading["both"] != "Unid", []
         elif heads := _ROCM_COLUMNS.fullmatch(line):
+            if columns:  # of another matrix, whose heading is missing
+                both = None
             columns = [int(one) for one in heads[1].split()]
         elif both is not None and columns and (row := _ROCM_ROW.fullmatch(line)):
             yield from _rocm_rates(part, number, line, _cells(row, columns, ends), both)
-        elif any(map(str.isalnum, line)):
+        elif "bandwidth" in line:  # the heading of another matrix
             both = None
 
 
@@ -99,6 +105,8 @@ def _read_transfer_bench(part: Part, lines: Sequence[str]) -> Iterator[Observati
         elif begun := _BENCH.fullmatch(line):
             heading, columns = begun, []
         elif heads := _BENCH_COLUMNS.fullmatch(line):
+            if columns:  # of another matrix, whose heading is missing
+                heading = None
             columns = [_end(one) for one in _BENCH_END.finditer(heads[1])]
         elif heading and (row := _BENCH_ROW.fullmatch(line)):
             sender = "".join(map(_end, _BENCH_END.finditer(row[1])))
@@ -107,7 +115,7 @@ def _read_transfer_bench(part: Part, lines: Sequence[str]) -> Iterator[Observati
                 if text != "N/A" and float(text) and copier.startswith("gpu") and sender != receiver:
                     flow = Flow(_OPS[heading["engine"]], (sender, receiver), size)
                     yield part.rate(flow, from_gigabytes(float(text)), part.cite(number, line))
-        elif any(map(str.isalnum, line)) and not _BENCH_MORE.fullmatch(line):
+        elif "bandwidth" in line and not _BENCH_MORE.fullmatch(line):  # the heading of another matrix
             heading = None
 
 

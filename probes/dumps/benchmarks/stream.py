@@ -1,4 +1,5 @@
-"""Results of STREAM: https://www.cs.virginia.edu/stream, FTP/Code/stream.c (5.10), Versions/stream.c.5.9, stream_mpi.c.
+"""Results of STREAM: https://www.cs.virginia.edu/stream, FTP/Code/stream.c (5.10), Versions/stream.c.5.9, stream_mpi.c;
+and of BabelStream: https://github.com/UoB-HPC/BabelStream, src/main.cpp.
 
 A rate counts bytes read and bytes written, in MB/s (10^6). The output does not show the processors of the threads, so
 the flow is that of the whole host memory. The reader takes Copy and Triad of the four loops.
@@ -19,6 +20,7 @@ _LINES = (
     r"|Number of Threads (?:requested|counted) = [0-9]|Your clock granularity(?:/precision)? appears to be "
     r"|WARNING -- The above is only a rough guideline"
     r"|Function[ \t|]{1,12}(?:Best Rate MB/s|Rate \(MB/s\))[ \t|]{1,8}Avg time"
+    r"|BabelStream[ \t]*$|Implementation: [A-Z][\w ,.+-]{1,40}$|Function[ \t|]{1,12}MBytes/sec[ \t|]{1,8}Min \(sec\)"
     r"|Printing one line per active thread|Solution Validates: |Failed Validation on array "
 )
 BEGIN = rf"^[ \t|]*(?:-{{20,}}[ \t]*\n(?:[ \t.]*\n){{0,2}}[ \t|]*)?(?:{_LINES})"
@@ -28,6 +30,11 @@ _TOOL = Tool(
         Line(r"STREAM version [$]Revision: .*", forgets=("*",)),
         # The CUDA version measures GPU memory.
         Line(r"STREAM Benchmark implementation in .*", forgets=("*",), sets={"memory": "gpu"}),
+        Line(r"BabelStream", forgets=("*",)),
+        Line(r"Implementation: (?:OpenMP|TBB)"),
+        Line(r"Implementation: (?:Serial|serial).*", sets={"threads": "1"}),
+        Line(r"Implementation: .*", sets={"memory": "gpu"}),  # for some of them: or the host
+        Line(r"Using (?:CUDA|HIP|OpenCL|SYCL) device .*", sets={"memory": "gpu"}),
         Line(r"This system uses (?P<size_width>\d{1,3}) bytes per .*"),
         Line(r"Array size = (?P<size>\d{1,15})(?: \(elements\))?, Offset = .*"),
         Line(
@@ -36,9 +43,9 @@ _TOOL = Tool(
         ),
         Line(r"Number of Threads (?:requested|counted) = (?P<threads>\d{1,6})"),
         Line(r"Your clock granularity.*", sets={"timed": "yes"}),  # follows the line with the threads
-        Line(r"Function\s+(?:Best )?Rate.*", sets={"headed": "yes"}),
+        Line(r"Function\s+(?:(?:Best )?Rate|MBytes/sec).*", sets={"headed": "yes"}),
     ),
-    rows=(r"(?P<loop>Copy|Triad):\s+(?P<rate>\d{1,9}\.\d{1,4})(?:\s+\d{1,6}\.\d{1,9}){3}",),
+    rows=(r"(?P<loop>Copy|Triad):?\s+(?P<rate>\d{1,9}\.\d{1,4})(?:\s+\d{1,6}\.\d{1,9}){3}",),
     cases=(
         Case(when={"memory": "gpu"}),
         Case(

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
@@ -54,8 +55,7 @@ _COPY_CHECK = "correctness"
 _FASTEST = 1e15  # bytes per second
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """The metrics of one node. The numbers of one result are separate metrics."""
 
     part: Part

@@ -25,6 +25,7 @@ MOST_BYTES = 256 << 20  # of all unpacked files together; sosreports contain som
 MOST_FILES = 100_000  # /sys of a large node has some ten thousand files
 _MEMBERS_A_FILE = 2  # folders, devices and repeated files count as members
 _USUAL, _MOST_TIMES = 32 << 20, 100  # bytes, and times the size of the archive: logs shrink to a tenth
+_PIECE = 1 << 20  # bytes of a file that is skipped
 _MOST_ENDS = 8  # permitted reads at the end of a stream
 _ENTRY_OF_ZIP = b"PK\x01\x02"
 _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
@@ -147,8 +148,24 @@ def _tar_members(stream: _Limited) -> Iterator[tuple[str, bytes | Link | Folder]
                 yield member.name, Link(target)
             elif member.isdir():
                 yield member.name, Folder()
-            elif member.isfile() and (file := archive.extractfile(member)):
+            elif member.isfile() and member.issparse() and (file := archive.extractfile(member)):
                 yield _decompressed(member.name, _read_all(file))
+            elif member.isfile():
+                yield _decompressed(member.name, _content(archive.fileobj, member))
+
+
+def _content(stream: Any, member: tarfile.TarInfo) -> bytes:
+    """The content of a file in a tar stream. TarFile.extractfile takes twice as long for a small file."""
+    stream.seek(member.offset_data)
+    if member.size > MOST_BYTES:
+        for _ in range(MOST_BYTES // _PIECE):  # a wrong size in the header ends the stream
+            if len(stream.read(_PIECE)) < _PIECE:
+                raise EOFError("a file in it is longer than the archive")
+        raise _too_long()
+    content: bytes = stream.read(member.size)
+    if len(content) < member.size:
+        raise EOFError("unexpected end of data")
+    return content
 
 
 def _zip_members(content: bytes) -> Iterator[tuple[str, bytes | Link | Folder]]:

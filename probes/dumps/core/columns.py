@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from ..lines.markup import cells_of
 from .part import Part
@@ -12,8 +13,7 @@ from .part import Part
 _Columns = TypeVar("_Columns", bound=Sequence[object])
 
 
-@dataclass(frozen=True, slots=True)
-class Row(Generic[_Columns]):
+class Row(Struct, Generic[_Columns], frozen=True):
     """A row and its columns, and the number and the text of its first line. A heading has no cells."""
 
     columns: _Columns

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Fact, NotChecked, Record
 from ....models.facts.registry import kind_name
 
 
-@dataclass(slots=True)
-class FactCollector:
+class FactCollector(Struct):
     """Fields and their citations by kind of fact and key. The first value of a field counts."""
 
     facts: dict[tuple[type[Fact], str], dict[str, tuple[Any, Evidence]]] = field(default_factory=dict)

@@ -6,14 +6,15 @@ object, whose beginning is missing. An object ends at a gap ("...").
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import NotChecked
+from ..lines.json_text import loads
 from .part import Part
 
 _TOKEN = re.compile(
@@ -24,8 +25,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """An open object or list."""
 
     value: dict[str, Any] | list[Any]
@@ -34,8 +34,7 @@ class _Open:
     name: str = ""  # the name whose value comes next
 
 
-@dataclass(slots=True)
-class _Pieces:
+class _Pieces(Struct):
     """The state of a run through the tokens. `found` has the outermost objects with their first lines."""
 
     open: list[_Open] = field(default_factory=list)
@@ -111,6 +110,6 @@ def pieces(part: Part, start: int) -> Iterator[tuple[dict[str, Any], int]]:
 
 def _text(text: str) -> Any:
     try:
-        return json.loads(text)
+        return loads(text)
     except ValueError:
         return None

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import NotChecked
+from ..lines.json_text import whole_characters
 from .part import Part
 
 _OPENS = re.compile(r"[\[{]")
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A JSON document: its value, its first line in the part (from 0), and its position in the text."""
 
     value: Any
@@ -31,13 +32,14 @@ def documents(part: Part, begins: re.Pattern[str] = _OPENS) -> Iterator[Document
     Ends with a NotChecked at an incomplete document.
     """
     decoder, end, line, counted = json.JSONDecoder(), 0, 0, 0
+    text = whole_characters(part.text)
     while found := begins.search(part.text, end):
         opens = _OPENS.search(part.text, found.start())
         begin = opens.start() if opens else found.start()
         line += part.text.count("\n", counted, begin)
         counted = begin
         try:
-            value, end = decoder.raw_decode(part.text, begin)
+            value, end = decoder.raw_decode(text, begin)
         except (ValueError, RecursionError):
             why = "incomplete or invalid JSON"
             yield NotChecked(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ....models.facts.records import Evidence, Fact
 from .fields import FactCollector
@@ -23,11 +24,11 @@ _LINE = re.compile(
 )
 _MEMBER = re.compile(r"\"([\w .-]{1,60})\"\s*:\s*\"?([^\",{}\[\]]{1,100})\"?")
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
+_RUN = re.compile(r"([ *`\"'|.,;>+{-])\1{2,}|\t{2,}")  # two of a kind mean what more of them mean
 _LONGEST = 400  # characters of a line
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A name and a value. `name` is plain: "rx crc errors phy"."""
 
     name: str
@@ -35,8 +36,7 @@ class Entry:
     where: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """A field of a fact that a name stands for. `shape` is the form of its values."""
 
     kind: type[Fact]
@@ -70,8 +70,13 @@ def together(*groups: Mapping[str, Key]) -> Keys:
 
 def entry(line: str) -> tuple[str, str] | None:
     """The plain name and the value of a line. None: the line has another form."""
-    found = _LINE.match(line) if len(line) <= _LONGEST else None
+    # Long runs would take the expression minutes: its parts share them in many ways.
+    found = _LINE.match(_RUN.sub(_two, line)) if len(line) <= _LONGEST else None
     return (plain(found["name"]), found["value"].strip()) if found else None
+
+
+def _two(run: re.Match[str]) -> str:
+    return run[1] * 2 if run[1] else "\t"
 
 
 def entries(part: Part) -> Iterator[Entry]:

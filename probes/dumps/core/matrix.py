@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.records import Flow, Observation, Record
@@ -21,8 +22,7 @@ Ends = Callable[[str], bool]
 _WHOLE = re.compile(r"[0-9]+\.[0-9]{2,}|N/A|nan|-")  # a complete number, or a cell without a number
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A number of a matrix, in the unit of its tool, and its line."""
 
     row: int

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ....models.facts.records import Record
 from .part import Part
 
 
 # identity comparison: the registry has one object per reader, and hashing is fast
-@dataclass(frozen=True, slots=True, eq=False)
-class Reader:
+class Reader(Struct, frozen=True, eq=False):
     """The pattern of the first line of an output, and the function that reads the output."""
 
     name: str  # shown in messages

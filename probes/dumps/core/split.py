@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from ..lines.frames import Frame, first_block, string_frame, strip_frames, uniform_frames, without_containers
 from ..lines.markup import lines_of_outputs, without_markup
@@ -39,7 +40,8 @@ _SEPARATOR = re.compile(_BETWEEN)
 _DEEPEST = 2  # for example a quoted journal of a container
 _SHORT, _FEW = 1 << 20, 2  # in longer texts, the reader tries fewer frames around unknown lines
 _HEAD = 1 << 15  # characters at the beginning that show a frame around all lines
-_MOST_SHAPES, _LONGEST = 50_000, 2_000  # entries in the cache, and characters per entry
+_MOST_SHAPES, _LONGEST = 50_000, 300  # entries in the cache of a text, and characters per entry
+_KEPT_SHAPES = 65_536  # entries that the next text finds: the parts of a report, and its next copy, have the same lines
 _BLOCK = 1 << 20  # characters whose shapes are computed at once
 _NEVER = re.compile("(?!)")
 _ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " ", "&amp;": "&"}  # HTML entities
@@ -219,8 +221,9 @@ def _marks(text: str, readers: tuple[Reader, ...]) -> Iterator[tuple[int, int, R
         for form in forms:
             pattern = known.get(form, _NEVER)
             if pattern is _NEVER:
-                pattern = _beginning_pattern(readers, form)
-                if len(known) < _MOST_SHAPES and len(form) < _LONGEST:
+                short = len(form) < _LONGEST
+                pattern = _shape_beginning(readers, form) if short else _beginning_pattern(readers, form)
+                if short and len(known) < _MOST_SHAPES:
                     known[form] = pattern
             if pattern and (found := pattern.match(text, start)):
                 yield start, number, named.get(found.lastgroup or "")
@@ -234,6 +237,9 @@ def _beginning_pattern(readers: tuple[Reader, ...], form: str) -> re.Pattern[str
     if not some.match(form):
         return None
     return _expression(readers, tuple(number for number, loose in enumerate(each) if loose.match(form)))
+
+
+_shape_beginning = lru_cache(_KEPT_SHAPES)(_beginning_pattern)
 
 
 @cache

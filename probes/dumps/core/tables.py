@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.reason import Reason
@@ -25,8 +27,7 @@ _GAP = re.compile(r"\[?(?:\.\.\.|…)|<snip", re.IGNORECASE)  # lines are omitte
 _SIZES = {"": 1, "By": 1, "kB": KIB, "K": KIB, "M": MIB, "G": GIB}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class Line(Struct, frozen=True, eq=False):
     """A line that is no row. Its named groups are values. With the groups gpu and name it describes a GPU."""
 
     pattern: str
@@ -36,8 +37,7 @@ class Line:
     square: bool = False  # the matrix has a row for each column
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Case:
+class Case(Struct, frozen=True, eq=False):
     """What rows with these values mean. The texts contain names of values in braces."""
 
     ends: tuple[str, ...] = ()  # sender and receiver; (): the row is no rate of a link
@@ -47,13 +47,13 @@ class Case:
     both: str = ""  # the opposite direction runs as well: "sum" if the rate is that of both, else "each"
     together: bool = False  # all flows of the matrix run at the same time
     refused: str = ""  # why the rate cannot be used
+    reason: Reason = Reason.NOT_MEASURED
     how: str = ""
     subject: str = ""
     what: str = "rate of copy"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tool:
+class Tool(Struct, frozen=True, eq=False):
     """The description of a tool. The first line, row and case that fit count."""
 
     lines: tuple[Line, ...]
@@ -66,10 +66,12 @@ class Tool:
     needs: tuple[str, ...] = ()  # a row without these values is a gap
     lacks: str = ""  # the reason that this gap states
     block: str = ""  # the value that the first line of each block of rows sets: another line after rows ends the block
+    # One rate for each run (a Line that forgets "*" begins a run) and each value of this name: that of the first case
+    one_of: str = ""
+    no_row: Case | None = None  # the gap of a run without a rate
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """The state of a run through the lines."""
 
     part: Part
@@ -77,6 +79,8 @@ class _Reading:
     values: dict[str, str]
     refused: dict[tuple[int, str, str, str], NotChecked] = field(default_factory=dict)
     rows: bool = False  # the last line was a row
+    begun: int | None = None  # the line that began the run, if the run has no rate yet
+    best: dict[str, tuple[int, Record]] = field(default_factory=dict)  # with Tool.one_of: by its value, with the case
 
 
 def read_tool(part: Part, tool: Tool) -> Iterator[Record]:
@@ -101,6 +105,7 @@ def read_tool(part: Part, tool: Tool) -> Iterator[Record]:
             reading.values.pop(tool.block, None)  # a damaged line
             reading.rows = False
         before = "" if line else text
+    yield from _end_run(reading, None)
     yield from reading.refused.values()
 
 
@@ -130,8 +135,10 @@ def _named(found: re.Match[str]) -> dict[str, str]:
     return {name: text for name, text in found.groupdict().items() if text is not None}
 
 
-def _described(reading: _Reading, number: int, text: str, line: Line, found: re.Match[str]) -> Iterator[Gpu]:
+def _described(reading: _Reading, number: int, text: str, line: Line, found: re.Match[str]) -> Iterator[Record]:
     """Take the values of a line. A line about a GPU gives the GPU."""
+    if "*" in line.forgets:
+        yield from _end_run(reading, number)
     for name in reading.values.copy() if "*" in line.forgets else line.forgets:
         reading.values.pop(name, None)
     if "*" in line.forgets:
@@ -221,6 +228,14 @@ def _text(tool: Tool, template: str, values: Values) -> str:
     return template.format_map({name: str(int(text)) if text.isdecimal() else text for name, text in meant.items()})
 
 
+def _end_run(reading: _Reading, begun: int | None) -> Iterator[Record]:
+    """The rates of a run that has one for each value, or its gap. `begun` is the line that begins the next run."""
+    yield from (record for _, record in reading.best.values())
+    if reading.begun is not None and reading.tool.no_row:
+        yield _gap(reading, reading.tool.no_row, reading.values, reading.begun)
+    reading.best, reading.begun = {}, begun
+
+
 def _rate(reading: _Reading, values: Values, cite: Evidence, number: int) -> Iterator[Record]:
     """The rate of a row. If it cannot be used, the reason is kept once for each subject."""
     tool = reading.tool
@@ -229,19 +244,30 @@ def _rate(reading: _Reading, values: Values, cite: Evidence, number: int) -> Ite
     if not case or (case.refused == "" and not case.ends):
         return
     if case.refused or lacking:
-        why = _text(tool, case.refused, values) if case.refused else tool.lacks
-        subject = _text(tool, case.subject, values) if case.subject and not lacking else "node"
-        gap = NotChecked(
-            what=_text(tool, case.what, values),
-            subject=subject,
-            reason=Reason.UNREADABLE if lacking else Reason.NOT_MEASURED,
-            path=reading.part.where(number),
-            detail=why,
-            how=case.how or "keep the whole output of the tool",
-        )
-        reading.refused.setdefault((id(case), gap.what, subject, why), gap)
-        return
-    flow = _flow(tool, values, case)
-    value = float(values["rate"])
-    if flow and value and value >= tool.least and (flow.size or not values.get("size")):
-        yield reading.part.rate(flow, _bytes(tool, values, case), cite)
+        refused = replace(case, refused=case.refused or tool.lacks, subject="", reason=Reason.UNREADABLE)
+        record: Record = _gap(reading, refused if lacking else case, values, number)
+    else:
+        flow, value = _flow(tool, values, case), float(values["rate"])
+        if not flow or not value or value < tool.least or (values.get("size") and not flow.size):
+            return
+        record = reading.part.rate(flow, _bytes(tool, values, case), cite)
+    reading.begun = None
+    if tool.one_of:
+        place, key = tool.cases.index(case), values.get(tool.one_of, "")
+        if key not in reading.best or place <= reading.best[key][0]:
+            reading.best[key] = place, record
+    elif isinstance(record, NotChecked):
+        reading.refused.setdefault((id(case), record.what, record.subject, record.detail), record)
+    else:
+        yield record
+
+
+def _gap(reading: _Reading, case: Case, values: Values, number: int) -> NotChecked:
+    return NotChecked(
+        what=_text(reading.tool, case.what, values),
+        subject=_text(reading.tool, case.subject, values) or "node",
+        reason=case.reason,
+        path=reading.part.where(number),
+        detail=_text(reading.tool, case.refused, values),
+        how=case.how or "keep the whole output of the tool",
+    )

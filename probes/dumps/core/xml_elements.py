@@ -9,8 +9,9 @@ another indentation are kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from xml.parsers import expat
+
+from msgspec import Struct
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked
@@ -20,8 +21,7 @@ _DEEPEST, _MOST = 64, 5_000  # nesting and number of elements; NCCL accepts 256 
 _LONGEST = 200  # characters of a cited line
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Element:
+class Element(Struct, frozen=True, eq=False):
     """A tag with its attributes. `where` cites its first line."""
 
     tag: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Disk, HostBridge, Net, Numa, Package, Pci, Rdma
@@ -58,8 +59,7 @@ _CONTAINERS = ("Package", "Socket", "Group", "Group0", "Group1", "Die")
 _LONGEST = 2000  # characters of a line
 
 
-@dataclass(slots=True)
-class _Place:
+class _Place(Struct):
     """An open object. Lines with a deeper indentation are inside it."""
 
     indent: int

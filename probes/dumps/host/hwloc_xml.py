@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Disk, HostBridge, Net, Node, Numa, Package, Pci, Rdma
@@ -56,8 +57,7 @@ def read(part: Part) -> Iterator[Record]:
     yield from refused
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     """An incomplete fact."""
 
     kind: type[Fact]
@@ -65,8 +65,7 @@ class _Entry:
     cites: dict[str, Evidence]
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """The facts so far, by XML element. An <info> element adds to the fact of its parent element."""
 
     new: bool = True  # hwloc 3

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from ....models.facts.gpu import Driver
 from ....models.facts.machine import Node
-from ....models.facts.records import Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import NotChecked, Record
 from ...kernel_log.forms import FORMS
 from ...kernel_log.patterns import contains_event
 from ..core.part import Part
@@ -34,6 +35,7 @@ _MODULE = re.compile(
     r"NVRM: loading NVIDIA UNIX .{0,60}Kernel Module.{0,20}?\s(?P<version>[0-9]{3}(?:\.[0-9]{1,4}){1,2})\b"
 )
 _LOADED = "NVRM: loading NVIDIA"
+_CUT_XID = re.compile(r"(?<!S)Xid \(PCI:[0-9a-f:.]{7,16}\): (?:[0-9]|1[0-7])?[ \t]*$")  # forms.py: 11 of 119
 _NEEDLES = tuple(dict.fromkeys((*(form.needle for form in FORMS), BOOTED)))
 
 
@@ -47,6 +49,16 @@ def read(part: Part) -> Iterator[Record]:
     yield from _versions(part, lines)
     several = sorted((*lines, *messages(part)), key=lambda line: line.number)
     yield from log_events(part, several, time_ends(part.text))
+    yield from _cut(part)
+
+
+def _cut(part: Part) -> Iterator[NotChecked]:
+    """The first line that ends within the number of an Xid."""
+    number = next((number for number, line in part.lines_with(("Xid (PCI:",)) if _CUT_XID.search(line)), None)
+    if number is not None:
+        why, how = "the line ends before or within the number of an Xid", "keep whole lines: dmesg | grep Xid"
+        path = part.where(number)
+        yield NotChecked(what="Event", subject="node", reason=Reason.INCOMPLETE, path=path, detail=why, how=how)
 
 
 def _versions(part: Part, lines: list[LogLine]) -> Iterator[Record]:

@@ -7,25 +7,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
-from ....models.catalog.log_messages import KERNEL, PROGRAMS, entries
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ....models.catalog.log_messages import KERNEL, PROGRAMS
 from ....models.facts.machine import Event
 from ....models.facts.records import Evidence
 from ...kernel_log.forms import FORMS
-from ...kernel_log.messages import KIND, Found, find_messages, present
+from ...kernel_log.messages import DOWN, KIND, UP, Found, catalog, find_messages, needles, present
 from ...kernel_log.patterns import LONGEST, event_of, group
 from ..core.part import Part
 from .log_times import head, time_before
 
+_FORMS = needles(FORMS)
 BOOTED = "Linux version "
 _YEAR = 366 * 86400.0  # period of the clock without a year
 _EDGE, _MOST = 40, 1 << 16  # lines at each end in which the reader searches for a time, and the characters of each end
+_IN_ORDER = (KIND, DOWN, UP)  # a later event ends an earlier one
 _AHEAD = 200  # characters before a needle in a very long line
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(Struct, frozen=True):
     """A line with its time and its event. `text` is the message."""
 
     number: int  # in its part, from 0
@@ -44,9 +47,9 @@ def read_events(part: Part) -> Iterator[Event]:
 
 def _formed(part: Part) -> Iterator[LogLine]:
     """The lines of the forms. Of a very long line, such as JSON, the parts that hold them."""
-    needles = [form.needle for form in present(part.text, FORMS)]
-    for number, whole in part.lines_with(needles) if needles else ():
-        for piece in _pieces(whole, needles):
+    found = [form.needle for form in present(part.text, _FORMS)]
+    for number, whole in part.lines_with(found) if found else ():
+        for piece in _pieces(whole, found):
             clock, at, text = head(piece)
             if event := event_of(text):
                 yield LogLine(number, piece, clock, at, text, event)
@@ -67,7 +70,7 @@ def messages(part: Part) -> Iterator[LogLine]:
     """The lines with messages of the catalog. Lines of the forms are left out."""
     number = before = 0
     text = part.text
-    for found in find_messages(text, entries(*KERNEL, *PROGRAMS)):
+    for found in find_messages(text, catalog(*KERNEL, *PROGRAMS)):
         start, end = text.rfind("\n", 0, found.start) + 1, text.find("\n", found.end)
         number, before = number + text.count("\n", before, start), start
         line = _message(number, text[start : end if end >= 0 else len(text)], start, found)
@@ -127,7 +130,7 @@ def _events(part: Part, lines: list[LogLine], ends: tuple[float, float] | None) 
     latest = {line.event.text: line for _, line in ordered if line.event}
     for event in group(((at, line.event) for at, line in timed if line.event), part.file):
         line = latest[event.text]
-        place = part.first + line.number if event.kind == KIND else None
+        place = part.first + line.number if event.kind in _IN_ORDER else None
         cited = replace(event, cites={"text": _cite(part, line, event)}, place=place)
         if ends is None:
             yield replace(cited, at=None, first=None, recent=None, bursts=None)

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ....models.facts.gpu import Gpu, GpuLink
 from ....models.facts.machine import HostBridge, Net, Numa, Package, Pci, Port, Rdma
@@ -77,8 +78,7 @@ def read(part: Part) -> Iterator[Record]:
         )
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """The state while reading elements. Elements below a rejected element are left out."""
 
     name: str

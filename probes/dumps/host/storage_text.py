@@ -27,7 +27,7 @@ ANY_LINE = (
     r"|[│├└─|`-]*[a-z][\w.!-]*[ ]+\d+:\d+[ ]+[01][ ]+\S+[ ]+[01][ ]+(?:disk|part)\b"
     r"|nvme\d{1,4}[ ]{1,20}(?:\d{1,5}[ ]+)?\S{1,20}[ ]+\S[^\n]{0,60}[ ](?:pcie|tcp|rdma|fc)[ ]+[0-9a-f]"
     r"|/dev/\S{1,60}[ ]+(?:[a-z]\w*[ ]+)?\d+[ ]+\d+[ ]+-?\d+[ ]+\d+%[ ]+/"
-    r"|[ ]+\d{1,18} blocks [^\n]{0,120}\[\d{1,5}/\d{1,5}\] \[[U_]+\])"
+    r"|[ ]*\d{1,18} blocks [^\n]{0,120}\[\d{1,5}/\d{1,5}\] \[[U_]+\])"
 )
 _UNNAMED = "md"
 _DF_HEADING = re.compile(r"[ \t]*Filesystem[ ]+(Type[ ]+)?(1K-blocks|1024-blocks|1M-blocks|1G-blocks|Size)[ ]")
@@ -41,7 +41,7 @@ _MD = re.compile(
     r"((?: [\w!-]{1,32}\[\d+\](?:\([A-Z]\))*)*)[ \t]*$"
 )
 _MEMBER = re.compile(r"([\w!-]{1,32})\[\d+\]((?:\([A-Z]\))*)")
-_BLOCKS = re.compile(r"[ \t]+\d+ blocks .*\[(\d{1,5})/(\d{1,5})\]")
+_BLOCKS = re.compile(r"[ \t]*\d+ blocks .*\[(\d{1,5})/(\d{1,5})\]")
 _LSBLK = re.compile(r"([ \t│├└─|`-]*)(\w[\w.!-]*)[ ]+\d+:\d+[ ]+[01][ ]+\S+[ ]+[01][ ]+(\w+)(?:[ ]+(/\S*))?[ \t]*$")
 _NVME = re.compile(r"[ \t]*/dev/(nvme\d{1,4}n\d{1,4})[ ]")
 _CONTROLLER = re.compile(

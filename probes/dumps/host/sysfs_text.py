@@ -1,16 +1,17 @@
-"""Contents of files in /sys and /proc: "grep . PATH...", "PATH: value", or a cat command with its output."""
+"""Facts in the files of /sys and /proc that a text lists. sysfs_listing.py reads the shapes of such lists."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
+from msgspec import Struct, field
+
 from ....models.catalog.settings import Row, settings
-from ....models.facts.machine import Net, Pci, Port, Setting
+from ....models.facts.machine import HostBridge, Net, Nvme, Pci, Port, Rdma, Setting
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from ....models.facts.registry import kind_name
@@ -28,108 +29,78 @@ from ...parsing.parsers import (
 )
 from ...system.settings import value_in
 from ..core.part import Part
+from .sysfs_listing import ADDRESS, COMMAND, LINK, NAMES, PATH, PORT_FILE, PROMPT, RDMA_ROW, files
 
-_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-_PATH = rf"/(?:sys|proc)(?:/(?:{_ADDRESS}|pci[0-9a-f]{{4,8}}:[0-9a-f]{{2}}|[\w.,+@-]{{1,80}})){{2,16}}"
-_PROMPT = r"(?:\S{0,60}[$#] )?(?:sudo )?(?:cat|head|more) "
 BEGIN = (
-    rf"^[ \t]*(?:(?:{_PROMPT}|==> )?{_PATH}(?::[^\n]|[ \t]+\S|[ \t]*\n)"
+    rf"^[ \t]*(?:(?:{PROMPT}|==> )?{PATH}(?::[^\n]|[ \t]+\S|[ \t]*\n)"
+    rf"|{COMMAND}|{RDMA_ROW}|(?:l[rwx-]{{9}}[^\n]{{0,80}}[ \t])?[\w./:@+-]{{1,120}}[ \t]{{1,4}}(?:->[ \t])?{LINK}"
     r"|looking at (?:parent )?device '/devices/"
-    rf"|(?:==> )?(?:\.{{1,2}}/){{0,6}}(?:{_ADDRESS}/(?:(?:current|max)_link_\w{{5}}|numa_node)"
-    r"|[\w.-]{1,40}/ports/\d{1,3}/(?:state|phys_state|rate|link_layer|(?:hw_)?counters/\w{1,60})"
-    r"|[a-z][\w.-]{1,15}/(?:speed|mtu|carrier))(?:[: \t=]+[0-9U]| <==))"
+    rf"|(?:==> )?(?:\.{{1,2}}/){{0,6}}(?:{ADDRESS}/(?:(?:current|max)_link_\w{{5}}|numa_node)"
+    rf"|{PORT_FILE}|nvme\d{{1,3}}/state(?=:[a-z])"
+    r"|[a-z][\w.-]{1,15}/(?:speed|mtu|carrier))(?:[: \t=]+[0-9U]|:[a-z]| <==))"
 )
-_NAMES = "(?:current|max)_link_(?:speed|width)"
-ANY_LINE = rf"^[ \t]*(?:\./)?{_NAMES}[ \t]*[:=]?[ \t]*[0-9U]"  # without the path of the function
-# Paths relative to /sys/bus/pci/devices, /sys/class/infiniband and /sys/class/net, of grep, head and loops.
-_ATTRIBUTE = rf"(?:{_NAMES}|class|vendor|device|subsystem_\w{{1,20}}|numa_node)"
-_PORT_FILE = r"[\w.-]{1,40}/ports/\d{1,3}/(?:state|phys_state|rate|link_layer|(?:hw_)?counters/\w{1,60})"
-_BEFORE = r"[ \t]*(?:==> )?(?:\./|(?:\.\./){1,6})?"
-_RELATIVE = tuple(
-    (re.compile(rf"{_BEFORE}({form})(?=[: \t=])"), folder)
-    for form, folder in (
-        (rf"{_ADDRESS}/{_ATTRIBUTE}", "/sys/bus/pci/devices/"),
-        (_PORT_FILE, "/sys/class/infiniband/"),
-        (r"[a-z][\w.-]{1,15}/(?:speed|mtu|carrier)", "/sys/class/net/"),
-    )
-)
-_UDEV_DEVICE = re.compile(r"[ \t]*looking at (?:parent )?device '(/devices/[^'\n]{1,300})':")
-_UDEV_ATTRIBUTE = re.compile(r"[ \t]*ATTRS?\{(\w{1,60})\}==\"([^\"\n]{0,200})\"")
+ANY_LINE = rf"^[ \t]*(?:\./)?{NAMES}[ \t]{{0,40}}[:=]?[ \t]{{0,40}}[0-9U]"  # without the path of the function
 _ORPHAN = re.compile(
-    rf"^[ \t]*(?:\./)?(?P<name>{_NAMES})[ \t]*[:=]?[ \t]*(?P<value>[0-9U][^\n]*?)[ \t]*$", re.MULTILINE
+    rf"^[ \t]{{0,40}}(?:\./)?(?P<name>{NAMES})[ \t]{{0,40}}[:=]?[ \t]{{0,40}}"
+    r"(?P<value>[0-9U][^\n]{0,80}?)[ \t]{0,40}$",
+    re.MULTILINE,
 )
-_MARKED = re.compile(rf"^[ \t]*==> ({_PATH}) <==[ \t]*$", re.MULTILINE)  # head and tail of several files
-_LINE = re.compile(rf"^[ \t]*(?P<cat>{_PROMPT})?(?P<path>{_PATH})(?P<rest>:[^\n]*|[ \t]+[^\n]*|)\n?", re.MULTILINE)
-_NEXT = re.compile(r"[^\n]*")
-_PATH_ALONE = re.compile(rf"[ \t]*(?:{_PROMPT})?{_PATH}")
 _COUNTER = re.compile(r"/sys/class/infiniband/([\w.-]+)/ports/([0-9]{1,3})/(?:hw_)?counters/(\w+)")
-_FUNCTION = re.compile(rf"/sys/(?:bus/pci/devices|devices)/(?:.*/)?({_ADDRESS})/(\w+)")
+_FUNCTION = re.compile(rf"/sys/(?:bus/pci/devices|devices)/(?:.*/)?({ADDRESS})/(\w+)")
 _PORT = re.compile(r"/sys/class/infiniband/([\w.-]+)/ports/([0-9]{1,3})/(\w+)")
 _NET = re.compile(r"/sys/class/net/([\w.-]+)/(\w+)")
+_NET_COUNTER = re.compile(r"/sys/class/net/([\w.-]+)/(?:statistics/)?(\w+)")
+_NET_COUNTERS = ("carrier_changes", "rx_errors", "tx_errors", "rx_crc_errors", "rx_bytes", "tx_bytes")
+_NVME = re.compile(r"/sys/(?:class/nvme|block|devices/.*/nvme)/(nvme[0-9]{1,3})(?:n[0-9]{1,3}/device)?/(\w+)")
+_OF_DEVICE = re.compile(r"/sys/class/(net|infiniband)/([\w.-]+)/device/(\w+)")
+_BRIDGE = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
+_CLASSES: Mapping[str, type[Fact]] = {"net": Net, "infiniband": Rdma, "nvme": Nvme}
 _RATE = re.compile(r"([0-9.]{1,8}) Gb/sec(?: \((.*)\))?")
 _NUMBERED = re.compile(r"[0-9]+: (\S.*)")
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 
 
-def _absolute(line: str) -> str:
-    """A line with a path relative to the folder of the class, or an attribute of udevadm, with its whole path."""
-    for form, folder in _RELATIVE:
-        if found := form.match(line):
-            return f"{'==> ' if '==> ' in found[0] else ''}{folder}{line[found.start(1) :]}"
-    return line
-
-
-def _of_udevadm(lines: Iterable[str]) -> Iterator[str]:
-    """The lines of `udevadm info -a` as "PATH: value"."""
-    device = ""
-    for line in lines:
-        if found := _UDEV_DEVICE.match(line):
-            device = found[1]
-        attribute = _UDEV_ATTRIBUTE.match(line) if device else None
-        yield f"/sys{device}/{attribute[1]}: {attribute[2]}" if attribute else line
-
-
 def read(part: Part) -> Iterator[Record]:
-    """PCI functions, ports, network devices and settings with the values in the text."""
+    """PCI functions, ports, network devices, drives and settings with the values in the text."""
     facts = _Facts()
-    lines = map(_absolute, _of_udevadm(part.text.split("\n")))
-    part = replace(part, text=_MARKED.sub(r"cat \1", "\n".join(lines)))
-    yield from _orphans(part, facts)
-    for line, found in part.matches(_LINE):
-        path, rest = found["path"], found["rest"]
-        number = line
-        if counter := _COUNTER.fullmatch(path):
-            yield from _counted(part, counter, rest.lstrip(":= \t").rstrip(), part.cite(line, found[0]))
-            continue
-        if found["cat"] or not rest.strip():
-            answer = _NEXT.match(part.text, found.end())
-            rest, number = (answer[0] if answer else ""), line + 1
-            if not rest or path in rest or _PATH_ALONE.match(rest):  # "cat: PATH: No such file or directory"
-                continue
-        value = rest.lstrip(":= \t").rstrip()
-        if value and "No such file" not in value and "Permission denied" not in value:
-            shown_line = f"{path}: {value}"
-            yield from facts.add(path, value, part.cite(number, shown_line))
+    found, lines = list(files(part)), part.text.split("\n")
+    yield from _orphans(part, facts, {one.number for one in found})
+    for one in found:
+        cite = part.cite(one.number, f"{one.path}: {one.text}")
+        if one.link:
+            facts.link(one.path, one.text, part.cite(one.number, lines[one.number]))
+        elif counter := _COUNTER.fullmatch(one.path):
+            about = f"{counter[1]}/{int(counter[2])}"
+            yield from _counted(part, about, counter[3], one.text, part.cite(one.number, lines[one.number]))
+        elif (counter := _NET_COUNTER.fullmatch(one.path)) and counter[2] in _NET_COUNTERS:
+            yield from _counted(part, counter[1], counter[2], one.text, cite)
+        else:
+            yield from facts.add(one.path, one.text, cite)
     yield from facts.all()
+    if not found and not facts.fields:
+        why, how = "no line names the file of a value", "grep -r . FOLDER, which prints the paths"
+        path = f"{part.where(0)}-{part.last}"
+        yield NotChecked(what="files", subject="node", reason=Reason.UNREADABLE, path=path, detail=why, how=how)
 
 
-def _orphans(part: Part, facts: _Facts) -> Iterator[Record]:
+def _orphans(part: Part, facts: _Facts, placed: Collection[int]) -> Iterator[Record]:
     """Attributes of a function whose path is missing. The key of the function is the line; a name that comes again is
     of the next function.
     """
     address, names = "", set[str]()
     for line, found in part.matches(_ORPHAN):
+        if line in placed:
+            continue
         if not address or found["name"] in names:
             address, names = part.where(line), set()
         names.add(found["name"])
         yield from facts.attribute(Pci, address, found["name"], found["value"], part.cite(line, found[0]))
 
 
-def _counted(part: Part, counter: re.Match[str], text: str, where: Evidence) -> Iterator[Observation]:
-    """A counter of a port."""
+def _counted(part: Part, about: str, quantity: str, text: str, where: Evidence) -> Iterator[Observation]:
+    """A counter of a port or of a network device."""
     if re.fullmatch("[0-9]{1,20}", text):
-        about = f"{counter[1]}/{int(counter[2])}"
-        yield Observation(about=about, quantity=counter[3], unit="count", value=float(text), at=part.at, evidence=where)
+        yield Observation(about=about, quantity=quantity, unit="count", value=float(text), at=part.at, evidence=where)
 
 
 def _gigabits(text: str) -> float | None:
@@ -160,6 +131,11 @@ def _megabits(text: str) -> float | None:
     return from_megabits(speed) if speed else None
 
 
+def _operates(text: str) -> bool | None:
+    """True for "up". "down" can be a device that is switched off."""
+    return {"up": True, "lowerlayerdown": False}.get(text)
+
+
 _Parse = Callable[[str], Any]
 _PCI: Mapping[str, tuple[tuple[str, _Parse], ...]] = {
     "class": (("pci_class", hexadecimal),),
@@ -183,11 +159,16 @@ _NETS: Mapping[str, tuple[tuple[str, _Parse], ...]] = {
     "speed": (("speed", _megabits),),
     "mtu": (("mtu", count),),
     "carrier": (("carrier", flag),),
+    "operstate": (("carrier", _operates),),
+}
+_DRIVES: Mapping[str, tuple[tuple[str, _Parse], ...]] = {
+    "state": (("state", word),),
+    "model": (("model", word),),
+    "firmware_rev": (("firmware", word),),
 }
 
 
-@dataclass(slots=True)
-class _Facts:
+class _Facts(Struct):
     """The fields so far, by kind and key of the fact."""
 
     fields: dict[tuple[type[Fact], str], dict[str, Any]] = field(default_factory=dict)
@@ -236,6 +217,25 @@ class _Facts:
                 fields = {"value": ", ".join(fields["value"])}
             yield kind(key=key, cites=self.cites[kind, key], **fields)
 
+    def link(self, path: str, target: str, cite: Evidence) -> None:
+        """Add the bridges above a device, and its driver's device, from the target of a link in /sys."""
+        above, parts = "", target.partition("devices/")[2].split("/")
+        for part in parts:
+            if _BRIDGE.fullmatch(part):
+                self._add_key(HostBridge, part, cite)
+            elif not re.fullmatch(ADDRESS, part):
+                break
+            elif above:
+                self._set(Pci, part, "parent", above, cite)
+            above = part
+        kind, name = _CLASSES.get(parts[-2] if len(parts) > 1 else ""), parts[-1]
+        if kind and re.fullmatch(ADDRESS, above) and path.rpartition("/")[2] == name:
+            self._set(kind, name, "address", above, cite)
+
+    def _add_key(self, kind: type[Fact], key: str, cite: Evidence) -> None:
+        self.fields.setdefault((kind, key), {})
+        self.cites.setdefault((kind, key), {})
+
     def _set(self, kind: type[Fact], key: str, name: str, value: Any, cite: Evidence) -> None:
         """Set a field. The first value counts."""
         if name not in (fields := self.fields.setdefault((kind, key), {})):
@@ -269,6 +269,10 @@ def _place(path: str) -> tuple[type[Fact], str, str, Mapping[str, tuple[tuple[st
         return Port, f"{found[1]}/{int(found[2])}", found[3], _PORTS
     if found := _NET.fullmatch(path):
         return Net, found[1], found[2], _NETS
+    if found := _NVME.fullmatch(path):
+        return Nvme, found[1], found[2], _DRIVES
+    if (found := _OF_DEVICE.fullmatch(path)) and found[3] in _PCI:
+        return Pci, f"{found[1]}/{found[2]}", found[3], _PCI
     name = next((name for name, row in _rows().items() if any(_is(path, place) for place in row.paths)), "")
     return (Setting, name, "value", {}) if name else (Pci, "", "", {})
 

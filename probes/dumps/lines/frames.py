@@ -8,7 +8,6 @@ pkg/kubelet/kuberuntime/logs).
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from textwrap import dedent
 from typing import NamedTuple
 
 from .journal_records import journal_lines
+from .json_text import loads
 from .markup import without_markup
 from .prefixes import layers
 from .quoted_lines import unfolded
@@ -31,6 +31,8 @@ _FILE = re.compile(r"(?![0-9]+:)(?:/|\./)?[\w.+-]{1,80}(?:/[\w.+-]{1,80}){0,10}:
 _RECORD = re.compile(r"\{[^\n]*\"stream\"[^\n]*\}[ \t]*(?:\n|$)")
 _ANY_NUMBER = re.compile(r"([0-9]{1,8})[:-]")
 _NUMBER = re.compile(r"([0-9]{1,8})[:-](?! )")
+# cat -n, nl, less -N, the margin of an editor or of a web page
+_MARGIN = re.compile(r"[ ]{0,8}([0-9]{1,7})(?:\t|[ ]{1,2}[|│][ ]?|[ ]{1,2}(?=\[)|(?=\[)|[ ]|$)")
 # "node1: ", "node1 | ", "[node1] ", and "[1,0]<stdout>:" of mpirun with its job and rank
 _HOST = re.compile(
     r"([A-Za-z0-9][\w.-]{0,62})(?::[ \t]|:$| \| ?)|\[([A-Za-z][\w.-]{0,62})\]:?(?:[ ]|$)"
@@ -183,7 +185,7 @@ def _without_prefix(line: str) -> str:
 
 def _container(line: str) -> str:
     try:
-        record = json.loads(line)
+        record = loads(line)
     except (ValueError, RecursionError):
         return line
     log = record.get("log") if isinstance(record, dict) and "stream" in record else None
@@ -191,11 +193,11 @@ def _container(line: str) -> str:
 
 
 def _without_numbers(lines: list[str]) -> list[str] | None:
-    """The lines without the ascending line numbers of grep -n; None if there are none."""
-    full = [line for line in lines if line]
+    """The lines without the ascending line numbers of grep -n, cat -n or a pager; None if there are none."""
+    full = [line for line in lines if line.strip()]
     fewest = min(_FEWEST, len(full))
     every = bool(full) and all(map(_ANY_NUMBER.match, full))  # then the lines may begin with blanks
-    form = _ANY_NUMBER if every else _NUMBER
+    form = _ANY_NUMBER if every else _MARGIN if _have_margin(full) else _NUMBER
     last, seen = -1, 0
     for line in lines:
         if found := form.match(line):
@@ -203,3 +205,10 @@ def _without_numbers(lines: list[str]) -> list[str] | None:
                 return None
             last, seen = int(found[1]), seen + 1
     return [form.sub("", line, count=1) for line in lines] if seen >= fewest > 0 else None
+
+
+def _have_margin(full: list[str]) -> bool:
+    """Whether each line has a number in a margin. In a table of numbers, most lines have another number behind it."""
+    found = [(line, _MARGIN.match(line)) for line in full]
+    rests = [line[one.end() :].lstrip() for line, one in found if one]
+    return len(rests) == len(full) > 0 and 2 * sum(rest[:1].isdigit() for rest in rests) <= len(rests)

@@ -4,10 +4,11 @@ dmesg --json.
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import datetime, timezone
 from typing import Any
+
+from .json_text import loads
 
 _ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}"
 _PAIR = re.compile(r"[ \t]*([A-Z_]{2,40})=(.*)")
@@ -48,7 +49,7 @@ def journal_lines(lines: list[str]) -> list[str]:
 def _json_text(text: str) -> str:
     """A JSON value on a line of its own, as text."""
     try:
-        value = json.loads(text)
+        value = loads(text)
     except (ValueError, RecursionError):
         return ""
     return value.replace("\n", " ") if isinstance(value, str) else str(value)
@@ -57,7 +58,7 @@ def _json_text(text: str) -> str:
 def _json_record(text: str, line: str) -> str:
     """Replace a record of journalctl -o json."""
     try:
-        record = json.loads(text.rstrip(","))
+        record = loads(text.rstrip(","))
     except (ValueError, RecursionError):
         return line
     texts = (

@@ -15,16 +15,22 @@ _BORDER = re.compile(r"(?<!\\)\|")
 _BOLD = re.compile(r"(?<![*\w])\*\*(?=[^\s*])([^*\n]{0,2000}?[^\s*])\*\*(?![*\w])")
 _CODE = re.compile(r"^([ \t]*)`([^`\n]{1,2000})`[ \t]*$", re.MULTILINE)
 # "  # crossing racks", "   <--- here". Not "==> FILE <==" (head), a prompt, not a "#" that belongs to a word, not JSON.
+# Not behind a prefix of a log and one blank: "check[4242]: # nThread", "[node1] # Rank", "03:04:05 # size".
 # Behind other signs, and as "// why" or "(!)", only after two blanks.
 _REMARK = r"(?:#[ \t]{1,3}(?=[A-Za-z])|<(?:-{2,12}(?![>\w=-])|={2,12}(?=[ \t]+\w))|←)"
 _COMMENT = re.compile(
-    rf"(?:(?<=[^\s$#>*|-])[ \t]+{_REMARK}|(?<=[|*>-])[ \t]{{2,40}}{_REMARK}|(?<=\S)[ \t]{{2,40}}//[ \t](?=[A-Za-z]))"
+    rf"(?:(?<=[^\s$#>*|-])[ \t]+(?<![:\]] )(?<![0-9]:[0-9]{{2}} ){_REMARK}"
+    rf"|(?<=[|*>-])[ \t]{{2,40}}{_REMARK}|(?<=\S)[ \t]{{2,40}}//[ \t](?=[A-Za-z]))"
     r"[^\n\"$|]{0,200}$|(?<=\S)[ \t]{2,40}\([!?]{1,3}\)[ \t]*$",
     re.MULTILINE,
 )
 _SIGNS = (" #", "\t#", "<-", "<=", "←", " //", "(!", "(?")
-# "node1:/tmp # lspci"; "0: # nThread", where a launcher puts the rank before a line; a time before a line
-_PROMPT = re.compile(r"[ \t]*\S{0,119}[^\s,{}\[\]\"][ \t]#")
+# "node1:/tmp # lspci"; "0: # nThread", where a launcher puts the rank before a line; a time, a host or a program
+# before a line
+_PROMPT = re.compile(
+    r"[ \t]*(?:\S{0,119}[^\s,{}\[\]\"]|(?:\[[^\]\n]{1,60}\][ \t]?){1,3}|(?:[A-Z][a-z]{2} ){1,2}[ \d]\d [\d:.]{8,15}"
+    r"(?: [\w.-]{1,60} [\w./-]{1,60}(?:\[\d{1,9}\])?:)?|\S{10,40} [\w.-]{1,60} [\w./-]{1,60}(?:\[\d{1,9}\])?:)[ \t]#"
+)
 # A list item; a line number as grep -n, cat -n and editors write it
 _ITEM = re.compile(r"[ \t]{0,8}[-*•+][ \t]")
 _NUMBER = re.compile(r"[ \t]{0,7}([0-9]{1,8})(?:[:|]|\t|[ ]{1,2}|$)")
@@ -44,11 +50,17 @@ def without_markup(text: str) -> tuple[str, Mapping[int, str]]:
     if "`" in text:
         plain = _CODE.sub(r"\1\2", plain)
     if any(sign in text for sign in _SIGNS):
-        plain = _COMMENT.sub(lambda found: found[0] if _is_prompt(found) else "", plain)
+        plain = "\n".join(map(_without_comment, plain.split("\n")))
     if plain == text:
         return text, {}
     pairs = zip(text.split("\n"), plain.split("\n"), strict=True)
     return plain, {number: before for number, (before, after) in enumerate(pairs, 1) if before != after}
+
+
+def _without_comment(line: str) -> str:
+    if not any(sign in line for sign in _SIGNS):
+        return line
+    return _COMMENT.sub(lambda found: found[0] if _is_prompt(found) else "", line)
 
 
 def lines_of_outputs(text: str, before: Mapping[int, str]) -> tuple[str, list[int]] | None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?"
 _ISO = rf"[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}(?:Z|[ ]?[+-][0-9]{{2}}:?[0-9]{{2}})?"
@@ -32,8 +33,7 @@ _HOST, _PROGRAM = r"(?:[\w.-]{1,63} )?", r"[A-Za-z_(][\w./()@-]{0,60}"
 _LOGGER = r"[A-Za-z_][\w.]{0,60}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """A kind of prefix. `constant`: its text is the same on all lines. `below`: only below a time.
 
     `fewest` is the number of lines that shows it. A single line shows only what no tool prints.

@@ -6,9 +6,10 @@ Ansible (stdout_lines and stdout of a result), JSON of agents and of log collect
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator, Sequence
+
+from .json_text import loads
 
 _LITERAL = r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')"
 _ITEM = re.compile(rf"[ \t]*(?:- )?({_LITERAL}),?[ \t]*")
@@ -56,7 +57,7 @@ def _inside(line: str) -> Iterator[str]:
 def _text(literal: str) -> str | None:
     """The text of a string of JSON or Python."""
     try:
-        text = json.loads(literal) if literal.startswith('"') else ast.literal_eval(literal)
+        text = loads(literal) if literal.startswith('"') else ast.literal_eval(literal)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
     return text if isinstance(text, str) else None

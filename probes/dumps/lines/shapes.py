@@ -7,7 +7,8 @@ matches no line of this shape.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _ALIKE = str.maketrans("123456789", "000000000")
 _TOKEN = re.compile(
@@ -20,8 +21,7 @@ def shape(lines: str) -> str:
     return lines.translate(_ALIKE)
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """An open group.
 
     `hidden`: nothing of it is written. `ended`: the rest of this alternative is not written. `cut`: at least one of its

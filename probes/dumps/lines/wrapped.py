@@ -7,6 +7,7 @@ from its form. So this is a proposal: the caller keeps it only if the readers re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ _FEWEST, _SHARE = 2, 0.2  # different lines that are cut within a word, and thei
 _USUAL = (80, 120, 132, 160)  # columns of terminals
 _BEGIN = 6  # characters that show how lines begin
 _OPEN = ' \t-=+|"'  # beginnings of rows, rules, and members of JSON
+_START = re.compile(r"[^A-Za-z]*[A-Za-z].{0,5}")
 _MANY = 0.8  # share of full lines above which the text is a table with rows of equal length
 _EDGES, _OPENS = ("|", "+"), ("{", "[", "<")  # of a table; of JSON and XML
 
@@ -59,9 +61,21 @@ def _begin_alike(lines: Sequence[str], continued: Set[int]) -> bool:
     """Whether the lines that would continue others begin like them: then each is a line of its own."""
     begins = {shape(line[:_BEGIN]) for number, line in enumerate(lines) if number - 1 not in continued}
     alike = sum(
-        lines[number + 1][0] not in _OPEN and shape(lines[number + 1][:_BEGIN]) in begins for number in continued
+        _same_start(lines[number], lines[number + 1])
+        if lines[number + 1][0] in _OPEN
+        else shape(lines[number + 1][:_BEGIN]) in begins
+        for number in continued
     )
     return alike * 2 >= len(continued)
+
+
+def _same_start(line: str, following: str) -> bool:
+    """Whether both have the same text before the first letter (an indentation, the number of the line) and behind it.
+
+    The rest of a row of numbers has no letter.
+    """
+    one, other = _START.match(line), _START.match(following)
+    return one is not None and other is not None and shape(one[0]) == shape(other[0])
 
 
 def _trust(lines: Sequence[str], full: Set[int], width: int) -> int:

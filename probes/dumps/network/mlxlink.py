@@ -24,7 +24,7 @@ _COMMAND = (
 BEGIN = (
     rf"^(?:[^\n]{{0,80}}\b{_COMMAND.replace('?P<device>', '?:').replace('?P<port>', '?:')}[^\n]*$"
     r"|[ \t]*Operational Info[ \t]*\n[ \t]*-{4,}[ \t]*$|(?<=Info\n)-{4,}[ \t]*$"  # the line below a headline
-    r"|\{?[ \t]*\"Operational Info\"[ ]?:|\{\s{0,20}\"result\"[ ]?:\s{0,20}\{\s{0,20}\"output\"[ ]?:)"
+    r"|(?:\{[ \t]*)?\"Operational Info\"[ ]?:|\{\s{0,20}\"result\"[ ]?:\s{0,20}\{\s{0,20}\"output\"[ ]?:)"
 )
 ANY_LINE = (
     r"^[ \t]*\"?(?:Physical state(?:[ ]{3,40}:|\":) \"?(?:LinkUp|ETH_AN_|Polling|Disa)|Link Down Counter\"?[ ]{0,30}:"

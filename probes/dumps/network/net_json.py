@@ -19,7 +19,7 @@ from ..core.part import Part
 from .net_tools import TYPES, flags
 from .rdma_tools import PHYSICAL, port_state
 
-ANY_LINE = r"^[ \t]*\{?[ \t]*\"(?:ifname|ifindex|physical_state)\"[ ]?:"
+ANY_LINE = r"^[ \t]*(?:\{[ \t]*)?\"(?:ifname|ifindex|physical_state)\"[ ]?:"
 BEGIN = r"^[ \t]*\[\s{0,20}(?:\{[ ]?\},\s{0,20}){0,9}\{\s{0,20}\"ifindex\"[ ]?:"
 _LIST = re.compile(r"\[")
 _MOST_PORTS = 256

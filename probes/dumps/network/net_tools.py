@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ....models.facts.machine import Net, Pci
 from ....models.facts.records import Evidence, Observation, Record
@@ -42,11 +43,11 @@ TYPES = {"ether": "ethernet", "infiniband": "infiniband", "loopback": "loopback"
 _ETHTOOL_FILE = re.compile(r"(?:^|/)ethtool_-i_([A-Za-z][\w-]{0,30})$")  # file names of sosreports
 _COUNTS = re.compile(r"\s+(?P<direction>[RT]X)(?: errors)?:\s+(?P<names>[a-z]+(?:\s+[a-z_]+)*)\s*")
 _STORED = {"bytes": "bytes", "errors": "count"}
+_ONCE = frozenset({"Speed", "Duplex", "Link detected"})
 _LISTS = {"Supported link modes": "max_speed", "Link partner advertised link modes": "partner_speed"}
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """The values read so far, and the position in the output."""
 
     fields: FactCollector = field(default_factory=FactCollector)
@@ -56,6 +57,7 @@ class _Reading:
     device: str = _UNNAMED
     typed: str = ""  # the last device whose type was read
     listed: str = ""  # the field of the current list of link modes, which has several lines
+    names: set[str] = field(default_factory=set)  # of the lines of ethtool about this device
     driver: str = ""
     file_device: str = ""  # the device in the file name of an ethtool -i output
 
@@ -81,7 +83,7 @@ def read(part: Part) -> Iterator[Record]:
 
 def _read_line(reading: _Reading, line: str, where: Evidence) -> None:
     if settings := _SETTINGS.fullmatch(line):
-        reading.device = settings["name"]
+        reading.device, reading.names = settings["name"], set()
         reading.fields.add(Net, reading.device, where)
     elif device := _DEVICE.match(line):
         reading.device = device["name"]
@@ -107,6 +109,9 @@ def _field(reading: _Reading, name: str, value: str, where: Evidence) -> None:
         if reading.file_device:
             reading.fields.add(Net, reading.file_device, where, address=value, driver=reading.driver)
     elif reading.device:
+        if name in reading.names and name in _ONCE:  # the heading of another output is missing
+            reading.device, reading.names = _UNNAMED, set()
+        reading.names.add(name)
         reading.fields.add(Net, reading.device, where, **_value(name, value))
 
 

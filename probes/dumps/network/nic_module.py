@@ -1,15 +1,17 @@
 """Optical modules: `ethtool -m` (SFP: SFF-8472, QSFP: SFF-8636, QSFP-DD and OSFP: CMIS).
 
-ethtool: sfpdiag.c, sff-common.c, qsfp.c, cmis.c. The output does not name the port; the command, a file name of a
-sosreport, or the output of ethtool before it does. A module states whether a value is outside its own thresholds
-("Laser rx power low alarm : On"). If the text has no such line, the value is compared with its threshold.
+ethtool: sfpdiag.c, sff-common.c, qsfp.c, cmis.c; JSON with -j has the same names. The output does not name the port.
+The command, a file name of a sosreport, or the output of ethtool before it does. A module states whether a value is
+outside its own thresholds ("Laser rx power low alarm : On"), which lanes lost their signal, and whether it is faulty
+(CMIS). If the text has no such line, the value is compared with its threshold.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ....models.facts.network_paths import Optics
 from ....models.facts.records import Evidence, Record
@@ -29,11 +31,19 @@ _VALUES = (
 )
 _COMMAND = r"[^\n]{0,120}\bethtool (?:-m|--module-info|--dump-module-eeprom) [a-z][\w.-]{1,30}[ \t]*$"
 _NAMED = (f"{_FLAGS}(?: threshold)?[^\n:]{{0,16}}", *(f"{one}[^\n:]{{0,16}}" for one in _VALUES))
-BEGIN = rf"^(?:[ \t]*Identifier[ \t]{{1,40}}: 0x[0-9a-f]{{2}} \(|{_COMMAND}|{begins(_NAMED, '[-0-9OYN]')})"
+_SIGNAL = r"(?:[RT]x loss of (?:signal|lock)|Tx fault|Tx adaptive eq fault)"
+_STATE = r"Module [Ss]tate[ \t]{1,40}: 0x0[1-7] \(Module"  # CMIS
+_BY_LANE = r"None|\[ (?:Yes|No),"
+_JSON = r"\"(?:module|laser|rx|tx)_[a-z_]{3,40}_(?:high|low)_(?:alarm|warning)\": (?:true|false)"
+_LANES = rf"[ \t]*{_JSON}|{begins((_SIGNAL,), _BY_LANE)}|[ \t]{{0,20}}{_STATE}"
+BEGIN = rf"^(?:[ \t]*Identifier[ \t]{{1,40}}: 0x[0-9a-f]{{2}} \(|{_COMMAND}|{begins(_NAMED, '[-0-9OYN]')}|{_LANES})"
 _DEVICE = re.compile(r"\bethtool (?:-m|--module-info|--dump-module-eeprom) ([a-z][\w.-]{1,30})\s*$")
 _FILE = re.compile(r"(?:^|/)ethtool_-m_([A-Za-z][\w-]{0,30})$")  # file names of sosreports
 _FLAG = re.compile(r"(?P<what>.+?) (?P<side>high|low) (?P<grade>alarm|warning)(?: (?:chan|channel|lane) \d+)?")
 _LIMIT = re.compile(r"(?P<what>.+?) (?P<side>high|low) (?P<grade>alarm|warning) threshold")
+_OF_LANES = re.compile(r"[rt]x loss of (?:signal|lock)|tx fault|tx adaptive eq fault")
+_YES_NO = re.compile(r"\[ ?((?:Yes|No)(?:, (?:Yes|No)){0,31}) ?\]")
+_FAULT = ("module state", "module fault cause")
 _LANE = re.compile(r" (?:(?:chan|channel|lane|ch) ?)?(\d+)$")
 _NUMBER = re.compile(r"(-?[0-9]{1,6}(?:\.[0-9]{1,6})?) ?(mW|mA|V|degrees C|C\b)")
 _SAME = {  # names of values, and the names of their thresholds and flags
@@ -50,8 +60,7 @@ _MEASURED = frozenset(
 UNNAMED = "module"
 
 
-@dataclass(slots=True)
-class _Module:
+class _Module(Struct):
     """The lines of one module."""
 
     key: str
@@ -59,6 +68,7 @@ class _Module:
     flags: dict[str, tuple[str, bool, Evidence]] = field(default_factory=dict)  # by name: grade, on
     values: dict[str, tuple[str, float, Evidence]] = field(default_factory=dict)  # by name with lane: plain name
     limits: dict[tuple[str, str, str], float] = field(default_factory=dict)  # by name, side, grade
+    details: dict[str, str] = field(default_factory=dict)  # by the name of a flag: its lanes, or the cause of a fault
 
 
 def read(part: Part) -> Iterator[Record]:
@@ -95,9 +105,19 @@ def _take(module: _Module, name: str, value: str, where: Evidence) -> None:
     if limit := _LIMIT.fullmatch(name):
         if number := _NUMBER.match(value):
             module.limits[_plain(limit["what"]), limit["side"], limit["grade"]] = float(number[1])
+    elif _OF_LANES.fullmatch(name):
+        lanes = _YES_NO.fullmatch(value)
+        bad = [str(lane) for lane, state in enumerate(lanes[1].split(", ") if lanes else (), 1) if state == "Yes"]
+        if lanes or value == "None":
+            module.flags[name] = "alarm", bool(bad), where
+            module.details[name] = f"on lane{'s' * (len(bad) > 1)} {', '.join(bad)}"
+    elif name in _FAULT and (code := re.fullmatch(r"0x0[0-9a-f] \((.{3,60})\)", value)):
+        if name == _FAULT[0]:
+            module.flags[name] = "alarm", code[1] == "ModuleFault", where
+        module.details[_FAULT[0]] = f"{module.details.get(_FAULT[0], '')} {code[1]}".strip()
     elif flag := _FLAG.fullmatch(name):
-        if value in ("On", "Off", "Yes", "No"):
-            module.flags[name] = flag["grade"], value in ("On", "Yes"), where
+        if value in ("On", "Off", "Yes", "No", "true", "false"):
+            module.flags[name] = flag["grade"], value in ("On", "Yes", "true"), where
     elif (measured := _plain(_LANE.sub("", name))) in _MEASURED and (number := _NUMBER.match(value)):
         module.values.setdefault(name, (measured, float(number[1]), where))
 
@@ -114,7 +134,11 @@ def _fact(module: _Module) -> Iterator[Record]:
     fields: dict[str, tuple[str, ...]] = {}
     cites: dict[str, Evidence] = {}
     for grade in ("alarm", "warning"):
-        on = [(name, where) for name, (kind, state, where) in module.flags.items() if kind == grade and state]
+        on = [
+            (f"{name} {module.details.get(name, '')}".strip(), where)
+            for name, (kind, state, where) in module.flags.items()
+            if kind == grade and state
+        ]
         rows = on if module.flags else _outside(module, grade)
         fields[f"{grade}s"] = tuple(name for name, _ in rows)
         cites[f"{grade}s"] = rows[0][1] if rows else module.first

@@ -29,8 +29,8 @@ BEGIN = (
     r"DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID\b|"
     rf"[0-9]{{1,3}}: {_NAME}: node_type [a-z]|"
     rf"(?:[0-9]{{1,3}}/[0-9]{{1,3}}: |link ){_NAME}/[0-9]{{1,3}}:? (?:subnet_prefix [^\n]{{1,120}})?state [A-Z]+ "
-    rf"physical_state |(?:{_ADDRESS} )?{_DRIVERS}\w{{1,60}} (?:\([^\n]{{1,160}} )?port [0-9]{{1,3}} "
-    r"(?:\([A-Z]{1,9} {0,6}\) )?==> )"
+    rf"physical_state |(?:{_ADDRESS} )?{_DRIVERS}\w{{1,60}}[ ]{{1,12}}(?:\([^\n]{{1,160}} )?port[ ]{{1,12}}[0-9]"
+    r"[0-9]{0,2}[ ]{1,12}(?:\([A-Z]{1,9} {0,6}\) {1,12})?==> )"
 )
 # Lines of ibstat, ibstatus, ibv_devinfo and show_gids without the device and the port above them.
 _STATE = r"(?:[0-9]: )?(?:PORT_)?(?i:active|down|init|initializing|armed)(?: \([0-9]\))?"
@@ -57,9 +57,9 @@ _SHOWN_GID = re.compile(
     rf"(?:[0-9.]{{7,15}}\s+)?v(?P<version>[12])(?:\s+(?P<netdev>{_NAME}))?$"
 )
 _NETDEV = re.compile(
-    rf"(?:(?P<address>{_ADDRESS}) )?(?P<device>{_NAME}) (?:\((?P<type>[A-Z]{{1,4}}[0-9]{{1,6}})\b[^)]{{0,80}}\) "
-    r".{0,120}?\bfw (?P<firmware>[0-9.]{3,20}) )?port (?P<port>[0-9]{1,3}) "
-    rf"(?:\((?P<state>[A-Z]{{1,9}}) {{0,6}}\) )?==> (?P<netdev>{_NAME}) \(\w+\)"
+    rf"(?:(?P<address>{_ADDRESS}) )?(?P<device>{_NAME}) +(?:\((?P<type>[A-Z]{{1,4}}[0-9]{{1,6}})\b[^)]{{0,80}}\) "
+    r".{0,120}?\bfw (?P<firmware>[0-9.]{3,20}) +)?port +(?P<port>[0-9]{1,3}) +"
+    rf"(?:\((?P<state>[A-Z]{{1,9}}) {{0,6}}\) +)?==> +(?P<netdev>{_NAME}) +\(\w+\)"
 )
 _DEVICE = re.compile(
     rf"[0-9]{{1,3}}: (?P<device>{_NAME}): node_type (?:ca|rnic|usnic) fw (?P<firmware>[0-9.]{{1,20}})\b"
@@ -181,6 +181,7 @@ def _row(fields: FactCollector, text: str, where: Evidence) -> None:
             f"{found['device']}/{int(found['port'])}",
             where,
             lid=int(found["lid"] or 0) or None,
+            link_layer="InfiniBand" if found["lid"] else None,  # Ethernet has no subnet
             physical_state=PHYSICAL.get(physical, physical),
         )
     elif found := _SHOWN_GID.match(text):

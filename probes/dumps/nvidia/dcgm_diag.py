@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.reason import Reason
@@ -33,8 +34,7 @@ _NODE = "node"
 _BAD = ("Fail", "Warn")
 
 
-@dataclass(slots=True)
-class _Message:
+class _Message(Struct):
     """A message of a test, one piece per row."""
 
     kind: str  # "Warning", "Error", "Info"
@@ -47,8 +47,7 @@ class _Message:
         return "".join(piece.ljust(_PIECE) for piece in self.pieces).strip()
 
 
-@dataclass(slots=True)
-class _Test:
+class _Test(Struct):
     """A test with its verdict for each tested entity."""
 
     name: str

@@ -53,8 +53,8 @@ def read_states(part: Part, rows: list[tuple[int, str]], found: FactCollector) -
                     key = f"gpu{owner}/nvlink{link}"
                     found.add(GpuLink, key, where, gpu=f"gpu{owner}", kind="nvlink", active=letter == "U")
                 if states and len(text.split()) in _LENGTHS and place + 1 < len(rows):
-                    up = list(states.values()).count("U")
-                    found.add(Gpu, f"gpu{owner}", where, nvlinks=up, nvlinks_present=len(states))
+                    up, present = (sum(letter in some for letter in states.values()) for some in ("U", "UD"))
+                    found.add(Gpu, f"gpu{owner}", where, nvlinks=up, nvlinks_present=present)
             elif down := [str(port) for port, letter in states.items() if letter == "D"]:
                 why = f"DCGM reports its NVLink port{'s' * (len(down) > 1)} {', '.join(down)} as down"
                 how = "nvidia-smi nvlink -s, and the log of the fabric manager"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ....models.facts.gpu import Gpu, GpuLink, GpuPair
 from ....models.facts.records import Evidence, Observation, Record
@@ -48,8 +49,7 @@ _BAD = ("Warning", "Failure", "Internal error")
 _ERRORS = "Errors"
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """A row: the names of its ancestors and its own name, and its texts."""
 
     path: tuple[str, ...]
@@ -107,7 +107,7 @@ def _flatten(children: Mapping[str, Any], above: tuple[str, ...], where: str, no
 
 def _read(part: Part, nodes: list[_Node], gpu: str | None, found: FactCollector) -> Iterator[Record]:
     counts: dict[str, dict[int | None, tuple[float, Evidence]]] = {}
-    for node in nodes:
+    for node in (one for place, one in enumerate(nodes) if not place or not _is_repeated(one, nodes[place - 1])):
         if len(node.path) == 4 and node.path[2] == _ERRORS:
             yield from _unhealthy(node, found)
         elif gpu and node.path == ("CPU Core Affinity",):
@@ -120,9 +120,15 @@ def _read(part: Part, nodes: list[_Node], gpu: str | None, found: FactCollector)
         yield from _counter_records(part, gpu, counts, found)
 
 
+def _is_repeated(node: _Node, above: _Node) -> bool:
+    return (node.path, node.texts) == (above.path, above.texts)
+
+
 def _unhealthy(node: _Node, found: FactCollector) -> Iterator[Record]:
     """Add the problems that DCGM's health watch reports for a system of a GPU or another entity."""
-    entity = f"{node.path[0]}{node.path[1]}".lower().replace(" ", "")
+    # The row of the kind of entity is missing if the entity is below the first row of the table.
+    whole = node.path[0] == "Overall Health"
+    entity = "node" if whole else f"{node.path[0]}{node.path[1]}".lower().replace(" ", "")
     verdict, *words = node.texts or [""]
     if verdict in _BAD:
         yield from dcgm_words.unhealthy(node.path[3], entity, verdict, " ".join(words), node.where, found)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.machine import Event, Service
@@ -55,8 +55,7 @@ _ERROR = re.compile(  # "on fid 0"; "on NodeId 0" since 2024
 )
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """The values so far: the state of each service, versions, and NVSwitch errors by key."""
 
     logged: dict[str, tuple[bool, Evidence]] = field(default_factory=dict)

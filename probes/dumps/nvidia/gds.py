@@ -41,7 +41,7 @@ _RATE = re.compile(
 _VIA = {"GPUD": "", "GPUD_ASYNC": "", "GPU_BATCH": "", "CPU_GPU": "host", "CPU_ASYNC_GPU": "host", "CPUONLY": ""}
 _GPU = re.compile(
     r"\s*GPU index (?P<number>\d{1,4}) (?P<name>\S.*?)(?: bar:1 bar size \(MiB\):(?P<bar>\d{1,9}))? "
-    r"(?:supports|does not support) GDS\b.*"
+    r"(?:supports|does not support) GDS\b(?:, IOMMU State: (?P<iommu>Disabled|Enabled|Pass-through or Enabled))?.*"
 )
 _FACTS = {
     "module": re.compile(r"\s*nvidia_fs version: +\d.*"),
@@ -49,6 +49,7 @@ _FACTS = {
     "nvme": re.compile(
         r"\s*NVMe(?P<direct> P2PDMA)?[ ]{1,20}: (?P<mode>Supported|Unsupported|compat|nvfs|p2pdma|c2c)\s*"
     ),
+    "ports": re.compile(r"\s*(?:--)?rdma_device_status\s{1,9}: Up: (?P<up>\d{1,4}) Down: (?P<down>\d{1,4})\s*"),
     "iommu": re.compile(r"\s*IOMMU ?: (?P<state>disabled|enabled|Pass-through or enabled)\s*"),
     "open": re.compile(r"\s*Nvidia Driver Info Status: .*\bNvidia Open Driver Installed\b.*"),
     "cuda": re.compile(r"\s*Cuda Driver Version Installed: +(?P<cuda>\d{4,6})\s*"),
@@ -62,14 +63,18 @@ _FACTS = {
 def read(part: Part) -> Iterator[Record]:
     """The settings and GPUs of gdscheck, and the rates of gdsio."""
     fields = FactCollector()
+    iommus: list[tuple[str, Evidence]] = []  # of each GPU; versions before 1.12 have one line for the machine
     for number, line in part.lines():
         if gpu := _GPU.fullmatch(line):
             size = int(gpu["bar"]) * MIB if gpu["bar"] else None
             cite = part.cite(number, line)
             fields.add(Gpu, f"gpu{int(gpu['number'])}", cite, name=gpu["name"], bar1=size or None)
+            iommus += [(gpu["iommu"].lower(), cite)] if gpu["iommu"] else []
         for kind, form in _FACTS.items():
             if found := form.fullmatch(line):
                 _take(fields, kind, found, part.cite(number, line))
+    if iommus and all(state == "disabled" for state, _ in iommus):
+        fields.add(Setting, "iommu", iommus[0][1], value="disabled")
     yield from fields.records()
     yield from _rates(part)
 
@@ -86,6 +91,8 @@ def _take(fields: FactCollector, kind: str, found: re.Match[str], cite: Evidence
         fields.add(Driver, "nvidia", cite, cuda=f"{number // 1000}.{number % 1000 // 10}")
     elif kind == "platform":
         fields.add(Node, "node", cite, product=found["product"], kernel=found["kernel"])
+    elif kind == "ports":
+        _ports(fields, int(found["up"]), int(found["down"]), cite)
     elif kind == "acs":
         address = f"{found['domain'] or '0000:'}{found['place']}".lower()
         file = cite.source.rpartition(":")[0]
@@ -108,6 +115,21 @@ def _take(fields: FactCollector, kind: str, found: re.Match[str], cite: Evidence
         fields.not_checked.append(
             NotChecked(what="IOMMU", subject="node", reason=Reason.OTHER, path=cite.source, detail=why, how=how)
         )
+
+
+def _ports(fields: FactCollector, up: int, down: int, cite: Evidence) -> None:
+    """A gap, if RDMA devices are down: gdscheck does not name them."""
+    if down:
+        why = f"gdscheck reports {down} of {down + up} RDMA devices as down, but not which"
+        one = NotChecked(
+            what="RDMA ports",
+            subject="node",
+            reason=Reason.OTHER,
+            path=cite.source,
+            detail=why,
+            how="ibstat; rdma link",
+        )
+        fields.not_checked.append(one)
 
 
 def _rates(part: Part) -> Iterator[Record]:

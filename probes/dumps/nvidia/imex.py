@@ -20,7 +20,7 @@ _DOMAIN = re.compile(r"(?:Domain State: |\"(?:domainState|status)\"\s*:\s*\")(?P
 _OWN = re.compile(rf"IMEX daemon status:\s*(?P<state>{_STATES})\b")
 BEGIN = (
     r"^[ \t]*(?:Node #\d{1,4}[ ]+[-*][ ]|Domain State: [A-Z]|IMEX daemon status:|Connectivity Table Legend:"
-    r"|Nodes:[ \t]*\n[ \t]*Node #|\{?[ \t]*\"domainState\"[ ]?:)"
+    r"|Nodes:[ \t]*\n[ \t]*Node #|(?:\{[ \t]*)?\"domainState\"[ ]?:)"
 )
 SERVICE = "nvidia-imex"
 _MOST_NAMED = 6

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.reason import Reason
@@ -47,8 +48,7 @@ _NO_NAME = re.compile(r"\[?(Unknown Error|ERR!)\]?")
 _NONE_MEANS = ("recovery", "virtualization")  # fields with "None" as a value
 
 
-@dataclass(slots=True)
-class Card:
+class Card(Struct):
     """The texts of one GPU by name, each with its citation."""
 
     key: str = ""

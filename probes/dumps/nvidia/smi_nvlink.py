@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from ....models.catalog.gpus import Product, product_of
 from ....models.facts.gpu import Gpu, GpuLink
@@ -31,7 +32,7 @@ BEGIN = (
 ANY_LINE = (
     r"^[ \t]*(?:Link [0-9]{1,2}[:,] (?:<inactive>|[0-9]{1,3}(?:\.[0-9]{1,3})? GB/s|Replay Errors"
     r"|Recovery Errors|CRC Errors|Remote Device [0-9A-Fa-f]{4,8}:|Symbol Errors|Effective |Total link|Link recovery)"
-    r"|(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive)"
+    r"|(?:NVML: )?(?i:Unable to retrieve Nvlink information as all links are inactive))"
 )
 _UNNAMED = "gpu"
 _GPU = re.compile(r"GPU ([0-9]{1,3}): (\S.{0,79}?)(?: \(UUID: (?:(GPU-[0-9A-Fa-f-]{1,40})|[^()\n]{1,60})\))?")
@@ -63,8 +64,7 @@ _BER = "Effective BER"
 _CORRECTED = re.compile(r"FEC Errors - ([0-9]{1,2})")
 
 
-@dataclass(slots=True)
-class _Listed:
+class _Listed(Struct):
     """A GPU and the links in its list, by link number."""
 
     key: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from html import unescape
+
+from msgspec import Struct, field
 
 from ....models.facts.gpu import Driver
 from ....models.facts.records import Evidence, Record
@@ -68,8 +69,7 @@ _POWER = ("Power Readings", "power_readings")
 _PRODUCT = "Product Name"
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """One run of the tool: the driver's fields, and the GPUs."""
 
     head: dict[str, tuple[str, Evidence]] = field(default_factory=dict)
@@ -90,8 +90,7 @@ class _Run:
         self.users, self.listed = None, 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     """A heading (without a value) or a value, with the names of the headings above it."""
 
     above: list[str]

@@ -41,7 +41,9 @@ _VERSIONS = re.compile(
 _NOT_LOADED = "Driver Not Loaded"  # NVML's name for the error that the tool describes in two sentences
 _FIELD = {"D": "version", "K": "version", "N": "nvml", "C": "cuda"}  # by the first letter of the label
 _FAILURE = re.compile(_FAILED)
-_LOST = re.compile(rf"{_HANDLE}(?:([0-9]{{1,3}}): ?)?({_ADDRESS})?[: ]*([A-Z][A-Za-z ]{{2,60}})")
+_SLOT = r"[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}[.:]"
+_ODD = r"[0-9A-Fa-f.:-]{5,20}(?=: )|GPU-[\w-]{1,40}(?=: )"  # a damaged address, a UUID
+_LOST = re.compile(rf"{_HANDLE}(?:([0-9]{{1,3}}): ?(?!{_SLOT}))?(?:({_ADDRESS})|{_ODD})?[: ]*([A-Z][A-Za-z ]{{2,60}})")
 _CELL = r"(?:N/A|[^\s/|]+)"
 _FIRST = re.compile(
     rf"\|\s+([0-9]{{1,3}})\s+([^\s|]+(?:[ ][^\s|]+)*)\s+(On|Off|ERR!|N/A)\s*\|\s+({_ADDRESS})\s+[^\s|]+\s*\|"

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ....models.facts.gpu import Gpu, GpuPair
 from ....models.facts.network_paths import NicPath
@@ -49,8 +50,7 @@ _ALLOWED = {"OK": P2P[0], "CNS": P2P[1], "GNS": P2P[2], "TNS": P2P[3], "DR": P2P
 _AFFINITIES = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """The cells of a GPU by column, its affinities, and its line."""
 
     cells: Mapping[str, str]
@@ -63,8 +63,7 @@ class _Row:
         return [int(found[1]) for cell in self.cells.values() if (found := _NVLINKS.fullmatch(cell))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Matrix:
+class _Matrix(Struct, frozen=True):
     """The columns (GPUs and NICs), the number of affinity columns after them, and the rows by GPU."""
 
     columns: Sequence[str]

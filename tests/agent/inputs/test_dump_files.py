@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from linkgauge.agent.inputs.dump_files import machine_prefixes, read_dumps
-from linkgauge.agent.inputs.resolve import BadInput, from_paths, live
+from linkgauge.agent.inputs.resolve import from_paths, live
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.pipeline.diagnose import read_snapshot
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Driver

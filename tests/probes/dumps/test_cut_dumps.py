@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.records import Fact, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps.read import read_text
@@ -40,7 +40,7 @@ def parts_of(records: Iterable[Record]) -> dict[tuple[str, object], set[tuple[st
     found: dict[tuple[str, object], set[tuple[str, object]]] = defaultdict(set)
     for one in records:
         if isinstance(one, Fact):
-            names = (name for name in one.__dataclass_fields__ if name not in ("key", "cites"))
+            names = (name for name in one.__struct_fields__ if name not in ("key", "cites"))
             known = {(name, repr(getattr(one, name))) for name in names if getattr(one, name) is not None}
             found[type(one).__name__, one.key] |= known
         elif isinstance(one, Observation):

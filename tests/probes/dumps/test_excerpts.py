@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from bench.accuracy.excerpts.__main__ import TRANSFORMATIONS, counts, failures, rows, samples
+from bench.accuracy.excerpts.__main__ import (
+    TRANSFORMATIONS,
+    counts,
+    failures,
+    known,
+    open_rows,
+    rows,
+    samples,
+)
 from bench.accuracy.excerpts.compare import compare
 from bench.accuracy.excerpts.excerpt import Excerpt, Sample
-from bench.accuracy.excerpts.reading import read
+from bench.accuracy.excerpts.reading import needs, read
 
 SEEN_THROUGH = [
     "fence and prose",
@@ -54,3 +61,30 @@ def test_a_part_needs_only_what_it_shows() -> None:
     lines = TEXT.splitlines(keepends=True)
     half = compare(SAMPLE, Excerpt(("".join(lines[:4]),), frozenset(range(4))), "part")
     assert {atom.key for atom in half.present if atom.field == "active"} <= {f"gpu0/nvlink{n}" for n in range(3)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reader", "name"),
+    [
+        ("nccl", "a letter changed"),
+        ("rocm_copy", "a line cut"),
+        ("amd_smi", "lines joined"),
+        ("dcgm", "a line repeated"),
+        ("smi_nvlink", "two machines spliced"),
+        ("kernel_text", "the end cut"),
+    ],
+)
+def test_damage_gives_no_other_fact_and_no_new_finding(reader: str, name: str) -> None:
+    found = counts(open_rows(rows(samples(reader), name)))
+    assert (found["samples"] > 0, found["wrong"], found["new"], found["certain"]) == (True, 0, 0, 0)
+
+
+def test_a_fact_needs_the_line_of_its_device() -> None:
+    link = next(atom for atom in read((TEXT,)).atoms if atom.key == "gpu0/nvlink3" and atom.field == "active")
+    assert needs(TEXT).atoms[link] == {0, 4}
+
+
+def test_each_exception_has_a_reason() -> None:
+    keys = {"reader", "sample", "changes", "text", "explicit", "reason"}
+    assert all(one["reason"] and set(one) <= keys for one in known())

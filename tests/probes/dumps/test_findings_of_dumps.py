@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,8 @@ NEW_JSON = sample("nvidia/dcgm_diag/new_json.json")
 @pytest.mark.parametrize(
     ("text", "verdict", "codes"),
     [
-        (sample("nvidia/dcgm_diag/new.txt"), "FAILED", 1),
-        (NEW_JSON.replace("GPU 1's NvLink link 4 is currently down", "Detected XID 79 for GPU 1"), "FAILED", 1),
+        (sample("nvidia/dcgm_diag/new.txt"), "FAILED", 2),
+        (NEW_JSON.replace("GPU 1's NvLink link 4 is currently down", "Detected XID 79 for GPU 1"), "FAILED", 2),
         (
             sample("nvidia/dcgm_diag/old.txt")
             .replace("Fail - GPU", "Pass - GPU")
@@ -65,9 +66,10 @@ NEW_JSON = sample("nvidia/dcgm_diag/new_json.json")
 def test_what_failed_is_a_symptom(tmp_path: Path, text: str, verdict: str, codes: int) -> None:
     """A node that failed another tool's test is not healthy, also without another finding."""
     (tmp_path / "diag.txt").write_text(text)
-    told = CliRunner().invoke(main, ["diagnose", "--from", str(tmp_path / "diag.txt")]).output
-    assert told.startswith(verdict)
-    assert told.count("not-enough-evidence") == codes
+    asked = ["diagnose", "--from", str(tmp_path / "diag.txt")]
+    assert CliRunner().invoke(main, asked).output.startswith(verdict)
+    found = json.loads(CliRunner().invoke(main, [*asked, "--format", "json"]).output)["findings"]
+    assert [one["code"] for one in found].count("not-enough-evidence") == codes
 
 
 GUEST = Node(key="node", virtual=True)

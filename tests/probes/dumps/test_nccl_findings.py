@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu, GpuLink
@@ -13,6 +12,7 @@ from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps.read import read_text
 
 
 def findings(*facts: Record) -> list[Finding]:
@@ -48,6 +48,9 @@ EFA = Rdma(key="rdmap16s27", driver="efa")
         ([Setting(key="NCCL_NET_PLUGIN", value="none"), EFA], ["nccl-env"]),
         ([Setting(key="NCCL_NET_PLUGIN", value="none"), Rdma(key="mlx5_0")], []),
         ([Setting(key="NCCL_NET_GDR_LEVEL", value="LOC"), Rdma(key="mlx5_0")], ["nccl-env"]),
+        ([Setting(key="FI_PROVIDER", value="tcp;ofi_rxm"), EFA], ["nccl-env"]),
+        ([Setting(key="FI_PROVIDER", value="efa"), EFA], []),
+        ([Setting(key="FI_PROVIDER", value="tcp"), Rdma(key="mlx5_0")], []),
         ([Setting(key="NCCL_PROTO", value="LL")], ["nccl-env"]),
         ([Setting(key="NCCL_PROTO", value="LL,LL128,Simple")], []),
         ([Rdma(key="mlx5_0", gpu_direct=False), Rdma(key="mlx5_1", gpu_direct=False)], ["gdr-disabled"]),
@@ -57,6 +60,32 @@ EFA = Rdma(key="rdmap16s27", driver="efa")
 )
 def test_what_switches_a_fast_path_off(facts: list[Record], expected: list[str]) -> None:
     assert [one[0] for one in told(*facts)] == expected
+
+
+DEVICES = "n:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>\n"
+VERBS, SOCKET = (f"n:1:2 [0] NCCL INFO Using network {name}\n" for name in ("IB", "Socket"))
+DISABLED = "n:1:2 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "codes", "gaps"),
+    [
+        (DEVICES + VERBS + DISABLED, [], ["NCCL_IB_DISABLE"]),
+        (DEVICES + DISABLED, [], ["NCCL_IB_DISABLE"]),
+        (DEVICES + VERBS + DISABLED + SOCKET, ["nccl-env"], []),
+        (DEVICES + VERBS + DISABLED.replace("to 1", "to 0"), [], []),
+    ],
+)
+def test_a_log_that_uses_the_devices_and_disables_them_is_of_two_runs(
+    log: str, codes: list[str], gaps: list[str]
+) -> None:
+    """With NCCL_IB_DISABLE=1, ncclIbInit of NCCL opens no device. A splice of two logs has both.
+
+    https://github.com/NVIDIA/nccl/blob/v2.21.5-1/src/transport/net_ib.cc
+    """
+    report = evaluate(assemble(list(read_text("log.txt", log, 0.0)), Site(), 0.0, origin="dumps"))
+    assert [one.code for one in report.findings] == codes
+    assert [one.subject for one in report.not_checked if one.what == "Setting.value"] == gaps
 
 
 FABRIC = [Gpu(key=f"gpu{n}", name="NVIDIA H100 80GB HBM3", nvlinks=18, fabric_state="completed") for n in (0, 1)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.pipeline.diagnose import read_snapshot

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Gid, NcclFailure, Pci, Port, Rdma, Setting
@@ -38,7 +37,7 @@ def ports(*changed: Port) -> list[Record]:
 
 def port(number: int, **fields: object) -> Port:
     name = f"mlx5_{number}"
-    return replace(PORT, key=f"{name}/1", device=name, **fields)  # type: ignore[arg-type]
+    return replace(PORT, key=f"{name}/1", device=name, **fields)
 
 
 def test_a_port_whose_function_is_not_shown() -> None:

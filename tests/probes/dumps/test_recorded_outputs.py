@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Disk, Pci, Rdma
 from linkgauge.models.facts.records import Fact, Flow, NotChecked, Observation, Record
 from linkgauge.probes.dumps.benchmarks import nccl_log
+from linkgauge.probes.dumps.core.part import Part
+from linkgauge.probes.dumps.core.reader import Reader
 from linkgauge.probes.dumps.core.split import split
 from linkgauge.probes.dumps.registry import READERS
 from tests.support.dump_samples import AT
@@ -23,6 +26,7 @@ pytestmark = pytest.mark.skipif(not OUTPUTS.is_dir(), reason="the recorded outpu
 
 # The readers with recorded outputs, and their folders and files. Their expressions match no other file.
 BEGIN_IN = {
+    "dmon": r"nvidia-smi-capture/.*",
     "fio": r"superbench-tests/disk_.*",
     "gpu_copy": r"superbench-tests/gpu_copy.*",
     "kernel_text": r"kmsg/.*",
@@ -36,8 +40,8 @@ BEGIN_IN = {
     "storage_text": r"lsblk/.*",
 }
 NONE = (
-    "amd_smi cpu_text cuda_bandwidth dcgm environment fi_info gds host_text hwloc_text hwloc_xml iperf net_tools "
-    "numactl p2p_bandwidth pairwise rdma_tools stream sysfs_text"
+    "amd_smi cpu_text cuda_bandwidth dcgm environment fi_info gds host_text hwloc_text hwloc_xml iperf "
+    "net_tools numactl p2p_bandwidth pairwise rdma_tools simple_tools stream sysfs_text"
 )
 
 
@@ -55,9 +59,13 @@ def test_no_output_of_another_tool_begins_so(reader: str) -> None:
     assert bool(found) == (reader in BEGIN_IN) or reader in ("storage_text", "perftest", "nccl_log")
 
 
+@cache
+def parts_of(path: Path) -> tuple[tuple[Reader | None, Part], ...]:
+    return tuple(split(path.name, path.read_text("utf-8", "replace"), AT, READERS))
+
+
 def of_reader(path: Path, reader: str) -> list[Record]:
-    parts = split(path.name, path.read_text("utf-8", "replace"), AT, READERS)
-    return [one for family, part in parts if family and family.name == reader for one in family.read(part)]
+    return [one for family, part in parts_of(path) if family and family.name == reader for one in family.read(part)]
 
 
 DUMPS = sorted(path for pattern in ("data/outputs/*/*", "cases/*/dumps/*") for path in SHARED.glob(pattern))
@@ -86,9 +94,7 @@ def test_matrices_and_logs(path: Path) -> None:
     assert bool(found) == named
     assert all(one.cpus and one.numa is not None for one in found if isinstance(one, Gpu))
     assert not [one for one in found if isinstance(one, NotChecked)]
-    readers = [
-        family.name if family else "" for family, _ in split(path.name, path.read_text("utf-8", "replace"), AT, READERS)
-    ]
+    readers = [family.name if family else "" for family, _ in parts_of(path)]
     assert "fabric_log" not in readers or re.search("fabric.*(log|txt)$", path.name)
     assert "fabric_log" in readers or path.parents[1] != OUTPUTS or "fabric" not in path.name
 

@@ -35,6 +35,8 @@ def test_markup_is_removed_and_evidence_cites_the_line_as_it_was(text: str, plai
         "memcpy CE CPU(row) <- GPU(column) bandwidth (GB/s)",
         "node1:/tmp # lspci",
         "0: # nThread 1 nGpus 1",
+        "Nov 21 03:00:00 node1 check[4242]: # nThread 1 nGpus 1",
+        "Nov 21 03:00:00 # nThread 1 nGpus 1",
         '{"name": "a  # b"}',
         "Total no. of  available gpu #3",
         "- - - - - - - -\n[ ID] Interval",

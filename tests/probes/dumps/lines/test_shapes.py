@@ -51,6 +51,12 @@ def test_a_shape() -> None:
 
 
 @pytest.mark.parametrize("family", READERS, ids=lambda family: family.name)
+def test_a_line_of_blanks_is_matched_in_linear_time(family: Reader) -> None:
+    r"""(?:[|]?[ \t]*NAME) behind ^[ \t]* tries each split of the blanks; (?:[|][ \t]*)? tries one."""
+    assert not re.search(r"(?:\||\(\?:)(?:\\.|\[[^\]]+\]|\w)\?(?:\[ \\t\]|\\s)[*+]", family.begin)
+
+
+@pytest.mark.parametrize("family", READERS, ids=lambda family: family.name)
 @settings(max_examples=30)  # of each of forty tools
 @given(data=st.data())
 @pytest.mark.slow

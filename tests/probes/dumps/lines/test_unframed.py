@@ -10,7 +10,6 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -90,7 +89,7 @@ def read(text: str, name: str = "f") -> list[str]:
 def _plain(one: Record) -> str:
     if isinstance(one, Fact):
         cites = {name: cite.source for name, cite in one.cites.items()}
-        values = {field.name: getattr(one, field.name) for field in fields(one) if field.name not in ("cites", "at")}
+        values = {name: getattr(one, name) for name in one.__struct_fields__ if name not in ("cites", "at")}
         return f"{type(one).__name__} {values} {cites}"
     assert isinstance(one, Observation)
     return f"{one.about} {one.quantity} {one.value} {one.unit} {one.busy} {one.evidence.source}"
@@ -219,6 +218,18 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 def test_lines_that_a_terminal_wrapped(text: str, width: int) -> None:
     cut = "\n".join(wrapped(TEXTS[text], width)) + "\n"
     assert without_lines(read(cut)) == without_lines(read(TEXTS[text]))
+
+
+@pytest.mark.parametrize("lead", ["", "    ", "- ", "| "])
+def test_long_lines_that_begin_alike_are_not_joined(lead: str) -> None:
+    """The longest lines of a log are followed by lines of their own, also if all lines are indented."""
+    lines = [
+        f"{lead}n{host}:100:120 [0] NCCL INFO comm 0x55aa rank {host} nranks 4 cudaDev 0 busId 5300{host} commId"
+        for host in (1, 2)
+    ]
+    assert (
+        list(joined("\n".join([f"{lead}n1:100:120 [0] NCCL INFO Using network IB", *lines, f"{lead}n1:1:2 [0]"]))) == []
+    )
 
 
 def test_evidence_of_a_wrapped_line_is_its_first_line() -> None:

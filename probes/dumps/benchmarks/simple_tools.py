@@ -1,0 +1,75 @@
+"""Benchmarks that print one number in each line: the OSU tests of MPI, qperf, dd, hdparm.
+
+https://mvapich.cse.ohio-state.edu/benchmarks (osu_bw.c, osu_bibw.c, osu_mbw_mr.c; 1 MB is 10^6 bytes);
+https://github.com/linux-rdma/qperf (qperf.c, view_band: steps of 1000); coreutils, dd.c (print_xfer_stats); hdparm.c.
+
+The ranks of an OSU test can be on one node or on two, and its output does not say where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....models.facts.records import Record
+from ....models.facts.units import from_gigabits, from_gigabytes, from_megabits, from_megabytes
+from ..core.part import Part
+from ..core.tables import Case, Line, Tool, read_tool
+
+_OSU, _TESTS = r"# OSU (?:MPI|NCCL|UPC|OpenSHMEM)\S{0,12}", r"(?:tcp|udp|sdp|sctp|rds|rc|uc|ud|xrc)_\w{2,30}"
+_BITS = "[KMG]?(?:b|B|bytes)"
+BEGIN = (
+    rf"^[ \t]*(?:{_OSU} [A-Z]|{_TESTS}:[ \t]*\n[ \t]*(?:bw|latency|send_bw|recv_bw|msg_rate)[ \t]{{1,9}}=[ ]"
+    r"|(?:[\w@:~$#%./-]{1,60}[ ]){0,3}dd (?:\w{2,6}=\S{1,200}[ ]){0,9}[io]f=/dev/\S|[0-9]{1,9}\+[0-9] records in[ \t]*$"
+    r"|[0-9]{4,18} bytes (?:\([^\n)]{4,30}\) )?copied, [0-9.e-]{1,12} s(?:econds)?, [0-9]"
+    r"|/dev/\w{2,20}:[ \t]*\n[ \t]*(?:HDIO_|Timing )"
+    r"|Timing (?:O_DIRECT|buffered|cached|O_DIRECT cached) (?:disk )?reads: )"
+)
+_DISK, _FIO = "rate of a disk", "fio with direct=1, ioengine=libaio, iodepth=32 and bs=1M"
+_DEPTH = "with one request at a time the program does not reach the rate of a disk"
+_MPI, _NET = "rate of MPI", "rate of the network"
+_TOOL = Tool(
+    lines=(
+        Line(rf"{_OSU} Bandwidth Test.*", ("*",), {"test": "one"}),
+        Line(rf"{_OSU} Bi-?Directional Bandwidth Test.*", ("*",), {"test": "both"}),
+        Line(rf"{_OSU} Multiple Bandwidth.*", ("*",), {"test": "sum"}),
+        Line(rf"{_OSU} .*", ("*",), {"test": "time"}),
+        Line(rf"(?P<test>{_TESTS}):", ("*",)),
+        Line(r"/dev/\w{2,20}:", ("*",)),
+    ),
+    rows=(
+        r"(?P<size>\d{1,12})\s+(?P<rate>\d{1,9}\.\d{1,2})(?:\s+\d{1,12}\.\d{1,2})?",
+        rf"(?P<name>bw|recv_bw|send_bw)\s+=\s+(?P<rate>\d{{1,6}}(?:\.\d{{1,3}})?) (?P<unit>{_BITS})/sec",
+        r"(?P<size>\d{4,18}) bytes (?:\(.{4,30}\) )?copied, \S{1,12} s(?:econds)?, "
+        r"(?P<rate>\d{1,6}(?:\.\d{1,3})?) (?P<unit>[kMG]?B)/s(?P<test>)",
+        r"Timing (?P<test>O_DIRECT disk|buffered disk|O_DIRECT cached|cached) reads:\s+\d{1,9} MB in\s+[\d.]{1,9} "
+        r"seconds\s+=\s+(?P<rate>\d{1,9}\.\d{1,2}) (?P<unit>[kM]B)/sec",
+    ),
+    cases=(
+        Case(("rank0", "rank1"), {"test": "one"}, "send"),
+        Case(("rank0", "rank1"), {"test": "both"}, "send", both="sum"),
+        Case(when={"test": "sum"}, refused="the sum over pairs of ranks", how="osu_bw", what=_MPI),
+        Case(when={"test": "time"}, refused="the test prints times, and no rates", how="osu_bw", what=_MPI),
+        Case(when={"test": ".*cached"}),  # the rate of the page cache
+        Case(when={"test": "|.* disk"}, refused=_DEPTH, how=_FIO, what=_DISK),
+        Case(when={"name": "send_bw"}),  # recv_bw has what arrived
+        Case(("host", "network"), {"test": "(?:tcp|sctp)_bw"}, "tcp"),
+        Case(("host", "network"), {"test": "udp_bw"}, "udp"),
+        Case(when={"test": "(?:rc|uc|ud|xrc)_.*"}, refused="qperf names no adapter", how="ib_write_bw", what=_NET),
+    ),
+    units={
+        "": from_megabytes(1),
+        "kB": from_megabytes(1e-3),
+        "KB": from_megabytes(1e-3),
+        "MB": from_megabytes(1),
+        "GB": from_gigabytes(1),
+        "Mb": from_megabits(1),
+        "Gb": from_gigabits(1),
+    },
+    needs=("test",),
+    lacks="the first lines of the test are missing: they name what the number is",
+)
+
+
+def read(part: Part) -> Iterator[Record]:
+    """The rates of MPI and TCP; the rates of disks are gaps."""
+    yield from read_tool(part, _TOOL)

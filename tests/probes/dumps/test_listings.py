@@ -1,0 +1,31 @@
+"""Findings and verdicts from listings of files in /sys (ABI/testing/sysfs-bus-pci of the kernel's documentation)."""
+
+from __future__ import annotations
+
+from linkgauge.models.evaluate import evaluate
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.report import Report
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps.read import read_text
+
+ONE = "/sys/bus/pci/devices/0000:1b:00.0"
+OTHER = "/sys/bus/pci/devices/0000:43:00.0"
+
+
+def report_of(text: str) -> Report:
+    return evaluate(assemble(list(read_text("list.txt", text, 0.0)), Site(), 0.0, origin="dumps"))
+
+
+def widths(path: str, width: int) -> str:
+    return f"{path}/current_link_width:{width}\n{path}/max_link_width:16\n"
+
+
+def test_a_narrow_function_among_several_without_a_class_is_a_gap() -> None:
+    """Each can be a port above a narrower device. So the narrow one is no fault, and the verdict is not ok."""
+    alone, several = report_of(widths(ONE, 8)), report_of(widths(ONE, 8) + widths(OTHER, 16))
+    assert [(one.code, one.confidence) for one in alone.findings] == [("pcie-link-narrow", "likely")]
+    assert several.findings == ()
+    assert [(one.subject, one.what) for one in several.not_checked if one.what == "Pci.width"] == [
+        ("0000:1b:00.0", "Pci.width")
+    ]
+    assert several.verdict == "unknown"
