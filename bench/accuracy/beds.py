@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct
 
 from bench.accuracy.measured import Measured, healthy, single
 from linkgauge.agent.inputs.resolve import from_paths
@@ -62,8 +63,7 @@ _DUMPS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Bed:
+class Bed(Struct, frozen=True, eq=False, dict=True):
     """A healthy node: the records of its sources, and their time."""
 
     name: str

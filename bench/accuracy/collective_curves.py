@@ -16,19 +16,19 @@ import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
+from linkgauge.models.bandwidth.collective_algorithms import Algorithms, algorithms_of
+from linkgauge.models.bandwidth.collectives import bus_bandwidth, bus_factor
+from linkgauge.models.bandwidth.message_times import Pace, pace_of, seconds
+from linkgauge.models.bandwidth.network_tiers import Level
 from linkgauge.models.catalog.collectives import collectives
 from linkgauge.models.catalog.links import links
-from linkgauge.models.training.collective_algorithms import Algorithms, algorithms_of
-from linkgauge.models.training.collectives import bus_bandwidth, bus_factor
-from linkgauge.models.training.message_times import Pace, pace_of, seconds
-from linkgauge.models.training.network_tiers import Level
 
 HERE = Path(__file__).resolve().parent
 SHARED = HERE.parents[2] / "shared" / "facts" / "msgsize_curves.csv"
@@ -37,8 +37,7 @@ MEGABYTE, MEDIAN, MEDIAN_WITHOUT = 10**6, 0.15, 0.25
 Curve = list[tuple[int, float]]  # message size in bytes, and bus bandwidth in GB/s
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """The machine of a curve; rates are nominal, in bytes per second."""
 
     platform: str
@@ -84,8 +83,7 @@ SETUPS: Mapping[str, Setup] = {
 AVERAGES = {"GB300 4 GPUs": 381.478, "GB300 8 GPUs": 407.955, "GB300 64 GPUs": 370.718, "8xMI355X OCI": 236.187}
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """A curve: relative errors of the points above 1 MB, with the whole catalog and without its platform."""
 
     name: str

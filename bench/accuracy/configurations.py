@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from linkgauge.models.facts.pcie_rates import rated, speed_of
 from linkgauge.models.facts.records import Flow
-from linkgauge.models.graph.topology import Device, Link, Topology
+from linkgauge.models.graph.topology import FABRIC, Device, Link, Topology
 
 Row = Mapping[str, str]
 NUMA, GPUS = Device("numa0", "numa"), tuple(Device(f"gpu{n}", "gpu") for n in range(16))
@@ -31,8 +32,7 @@ UNSTATED = {
 MACHINES = {"4xGH200 mesh": "4xGH200", "4xA100 mesh": "4xA100 mesh", "Azure ND H100 v5 (": "Azure NDv5 H100"}
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """A flow, the concurrent flows, and the topology."""
 
     topology: Topology
@@ -108,8 +108,9 @@ def _nvlink(link: str, row: Row) -> Configuration | None:
         topology = Topology(GPUS[:ranks], tuple(links))
     else:
         ends = [(gpu, n) for gpu in range(ranks) for n in range(each)]
-        links = [_nv(f"gpu{gpu}/nvlink{n}", gpu, "nvfabric", version, rate) for gpu, n in ends]
-        topology = Topology((*GPUS[:ranks], Device("nvfabric", "fabric")), tuple(links))
+        fabric = "switches" if "ring" in link else FABRIC  # a ring: the switches only forward
+        links = [_nv(f"gpu{gpu}/nvlink{n}", gpu, fabric, version, rate) for gpu, n in ends]
+        topology = Topology((*GPUS[:ranks], Device(fabric, "fabric")), tuple(links))
     if "busbw" in link:
         op = "all_reduce-nvls" if "NVLS" in link else "all_reduce"
         return _one(topology, Flow(op, tuple(gpu.id for gpu in GPUS[:ranks])))

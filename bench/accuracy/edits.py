@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Pci
@@ -95,7 +96,7 @@ def _is_of(one: Record, gone: set[str]) -> bool:
         return one.about.partition("/")[0] in gone
     if not isinstance(one, Fact):
         return False
-    ends = {getattr(one, field.name) for field in fields(one) if field.name in ("a", "b", "address", "gpu", "device")}
+    ends = {getattr(one, name) for name in one.__struct_fields__ if name in ("a", "b", "address", "gpu", "device")}
     return one.key.partition("/")[0] in gone or any(isinstance(end, str) and end in gone for end in ends)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.accuracy.beds import Bed
 from bench.accuracy.edits import Edit, names_of, together
@@ -21,8 +23,7 @@ T = TypeVar("T")
 _SINGLE = frozenset({"firmware of a NIC differs", "firmware of a disk differs", "removal of a processor"})
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """A finding must have this code and one of these subjects.
 
     Several subjects mean that the report cannot distinguish them.
@@ -69,8 +70,7 @@ def both_ways(a: str, b: str, left: float) -> Loss:
     return Loss({(a, b): left, (b, a): left})
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """One fault. A finding must have one of these codes and one of these subjects."""
 
     kind: str

@@ -13,9 +13,12 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from statistics import fmean
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.accuracy import conditions, slow_links, states
 from bench.accuracy.beds import CLOUDS, Bed, bed_of, described, real
@@ -40,8 +43,7 @@ SMALL = {0.0: 0.0, 0.03: 0.8, 0.05: 0.95, 0.1: 0.99}  # lost share at a scatter 
 MOST_FALSE = 0.005  # share of healthy nodes with a warning
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """A node, its faults, and the scatter of its measurements."""
 
     bed: Bed
@@ -51,8 +53,7 @@ class Trial:
     odd: Edit = list
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """For each fault whether it was found, and on the right subject; and the additional findings."""
 
     trial: Trial

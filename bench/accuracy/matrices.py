@@ -11,8 +11,9 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from bench.accuracy.measured import NOW, SIZE, Measured, healthy, report_on, seen, single
 from linkgauge.agent.pipeline.hang_guard import collect_all
@@ -30,8 +31,7 @@ NODES = Path(__file__).parents[2] / "tests/nodes"
 NOISE, ENOUGH = 0.02, 0.95
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Struct, frozen=True):
     """A node, the measurements with its fault, and the expected finding."""
 
     name: str

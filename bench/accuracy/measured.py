@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import permutations
 from random import Random
 from typing import TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from linkgauge.agent.measuring.budget import BUDGETS, PROBES, REPEATABLE, plan_of
 from linkgauge.agent.measuring.session import repetitions
@@ -30,8 +32,7 @@ NOW = 2e9  # seconds since 1970
 Measured: TypeAlias = Mapping[Flow, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """The remaining share of hops (sender, receiver) and of pairs of ends, and the ids of links that carry nothing."""
 
     hops: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -92,8 +93,7 @@ def seen(measured: Measured, chance: Random, scatter: float, at: float = 1.0) ->
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """What measuring a node has cost, by the plan of the probes: rounds, measured rates, seconds and bytes."""
 
     rounds: int

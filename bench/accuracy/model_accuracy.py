@@ -12,10 +12,10 @@ import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from bench.accuracy.configurations import MACHINES, Configuration, Row, measured, state
 from linkgauge.models.bandwidth.efficiency import attainable
@@ -26,8 +26,7 @@ FACTS = Path(__file__).resolve().parents[3] / "shared" / "facts" / "achievable.c
 FEWEST, MEDIAN, NINETIETH, MEDIAN_WITHOUT, WIDEST = 60, 0.05, 0.12, 0.10, 1.4
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """A row, its prediction in GB/s, and the prediction without its own machine."""
 
     row: Row

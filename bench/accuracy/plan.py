@@ -12,11 +12,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+from msgspec import Struct
+
 from linkgauge.models.catalog import machines
-from linkgauge.models.catalog.networks import Network, networks
+from linkgauge.models.catalog.networks import networks
+from linkgauge.models.site.schema import Network
 from linkgauge.models.training.cluster import Cluster, cluster_of
 from linkgauge.models.training.memory import USABLE
 from linkgauge.models.training.parallelism import Job, Layout, check
@@ -29,8 +31,7 @@ META = "The Llama 3 Herd of Models, table 4; its interleaving is not published: 
 NVIDIA = "Korthikanti and others, Reducing Activation Recomputation, tables 3 and 5, and 6.3"
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """A published training run. `share`: the model's own FLOP divided by those of the data sheet."""
 
     name: str

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from linkgauge.agent.inputs.resolve import BadInput, from_paths
+from linkgauge.agent.inputs.resolve import from_paths
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import measure_nothing
 from linkgauge.models.report import Report

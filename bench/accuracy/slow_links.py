@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from random import Random
+
+from msgspec.structs import replace
 
 from bench.accuracy.beds import Bed
 from bench.accuracy.faults import Fault, Kind, below, both_ways, drawn

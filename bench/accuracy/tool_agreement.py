@@ -25,10 +25,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from bench.accuracy.namespaces import PEER, Unavailable, cap, inside, joined
 from linkgauge.models.facts.jsonl import decode
@@ -48,8 +49,7 @@ DISTURBED = 0.05  # limit of the processor time that other programs use
 TRIES = 12  # attempts per round
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A probe and a peer. Both return bytes per second."""
 
     name: str

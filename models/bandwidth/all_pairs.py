@@ -7,10 +7,11 @@ route. Of interchangeable leaf devices behind the same parent, only two are comp
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ..facts.records import Flow
 from ..graph.flow_paths import unrated
@@ -23,8 +24,7 @@ from .efficiency import attainable
 ENDS = frozenset({"gpu", "nic", "nvme", "numa"})
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A path and the rate of a copy over it in bytes per second. None: no rate or no share is known."""
 
     path_type: str  # "NVL", "PIX" ... (routes.py)
@@ -86,7 +86,7 @@ def _figures(topology: Topology) -> Mapping[Hop, _Figures]:
 
 def _typical(hop: Hop, limit: float, op: str) -> tuple[float, bool]:
     """As Load.rates("typical") for this operation alone, and whether a share is published."""
-    reach = attainable(hop.links[0].grade, op, towards(hop))
+    reach = attainable(hop.links[0].grade, op, towards(hop), rated=hop.links[0].rated)
     return limit * (reach.typical if reach else 1.0), reach is not None
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ..facts.records import Evidence, Flow, Observation
 from ..inventory.snapshot import Snapshot, once_per_snapshot

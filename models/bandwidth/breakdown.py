@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from ..facts.machine import Node
-from ..facts.records import Flow
+from ..facts.records import COLLECTIVES, Flow
 from ..facts.units import as_bytes
 from ..graph.flow_paths import SubFlow, sub_flows
 from ..graph.routes import Route, path_type
@@ -17,14 +17,13 @@ from ..graph.topology import Hop, Topology
 from ..inventory.snapshot import Snapshot
 from ..report import Level
 from .contention import Load, able, enough_known, load_of
-from .expectations import capability, level_of
+from .expectations import capability, level_of, machine_name
 from .link_levels import short
 from .message_size import curve, full
 from .predict import Prediction, predict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """One hop of a path. Bytes per second in the direction of the path, over all parallel links."""
 
     sender: str  # short name; the ids of the links contain the address
@@ -40,8 +39,7 @@ class Step:
     bottleneck: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class Explained(Struct, frozen=True, kw_only=True):
     """A flow, its expected rate, and its parallel paths. A copy has one path."""
 
     level: Level
@@ -64,7 +62,7 @@ def _together(snapshot: Snapshot, flows: tuple[Flow, ...]) -> Iterator[Explained
     routed = {flow: sub_flows(topology, flow) for flow in flows}
     load = load_of(topology, routed)
     over = Counter(hop for several in routed.values() for hop in _hops(several))
-    reached = predict(topology, flows)
+    reached = predict(topology, flows, machine=machine_name(snapshot))
     for flow, several in routed.items():
         if not several:
             continue
@@ -75,7 +73,7 @@ def _together(snapshot: Snapshot, flows: tuple[Flow, ...]) -> Iterator[Explained
             level=level,
             path_type=_path_type(topology, several),
             seconds=found.seconds if found else None,
-            sized=_sized(flow, found),
+            sized=found.shares[1] if found and found.shares else None,
             unknown=None if level.expected else unknown(snapshot, level),
             ways=tuple(
                 tuple(_step(topology, load, hop, over[hop], hop == bottleneck) for hop in path)
@@ -134,18 +132,16 @@ def _path_type(topology: Topology, several: tuple[SubFlow, ...]) -> str | None:
     return path_type(topology, path) if path else None
 
 
-def _sized(flow: Flow, found: Prediction | None) -> float | None:
-    if flow.size is None or found is None:
-        return None
-    known = curve(found.bottleneck.links[0].grade, flow.op)
-    return None if known.half is None else known.share(flow.size)
-
-
 def unknown(snapshot: Snapshot, level: Level) -> str:
     """Why no rate is expected of a flow, in words."""
     if level.rated is not None and not _tightest(sub_flows(snapshot.topology, level.flow)):
         return "the rate of a link on its path is not known"
-    if level.size and level.size < full(level.op) and curve(level.link_class, level.op).half is None:
+    if (
+        level.size
+        and level.size < full(level.op)
+        and level.op not in COLLECTIVES
+        and curve(level.link_class, level.op).half is None
+    ):
         return f"no rate is published for {level.op} over {level.link_class} with messages of {as_bytes(level.size)}"
     if level.rated is not None:
         return f"no share is published for {level.op} over {level.link_class}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ..catalog.chipsets import Limit
 from ..catalog.links import Links
@@ -21,8 +22,7 @@ _CARRY = frozenset({"pcie", "port", "loopback", "nvlink", "xgmi", "c2c"})  # kin
 _ACROSS = frozenset({"copy", "write", "read", "send", EGRESS})  # operations that are slower between sockets
 
 
-@dataclass(frozen=True)
-class Load:
+class Load(Struct, frozen=True, dict=True):
     """The operations on each hop. `known` replaces the catalog's measurements of links."""
 
     op: Mapping[Hop, Collection[str]] = field(default_factory=dict)
@@ -38,8 +38,8 @@ class Load:
             return _of_chipset(self.contended[hop], able(hop))
         back = Hop(hop.receiver, hop.sender, hop.links)
         duplex = back in self.op and hop.sender != hop.receiver
-        grade, where = hop.links[0].grade, towards(hop)
-        each = [attainable(grade, op, where, duplex, self.known) for op in self.op.get(hop, ("copy",))]
+        link, where = hop.links[0], towards(hop)
+        each = [attainable(link.grade, op, where, duplex, self.known, link.rated) for op in self.op.get(hop, ("copy",))]
         return min((one for one in each if one), key=lambda one: one.typical, default=None)
 
     def rates(self, bound: str) -> RateOf:

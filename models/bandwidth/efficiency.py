@@ -11,17 +11,21 @@ GB/s per lane (src/graph/topo.cc). UCX uses rated x 256*4/((256+26)*4+16), which
 from __future__ import annotations
 
 import re
-import statistics
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..catalog.links import Links, Measured, links
+from ..facts.averages import median
 
 # Margins beyond the extremes for one, two, three and more machines. PCIe copies, which have most measurements, are
 # within 8 % of their median.
 _MARGINS = (0.10, 0.06, 0.03)
+_MEMORIES = {"hbm", "gddr", "lpddr"}  # grades of GPU memory
+_SAME = 0.01  # data sheets round the rate of a memory
 _BORROWED = 0.9  # factor on the low of another grade or operation
 # The most similar operations for one without measurements, best first. Operations on memories and disks have none.
 _CLOSE = {
@@ -33,13 +37,13 @@ _CLOSE = {
     "loopback": ("copy",),
     "all_gather": ("all_reduce",),
     "reduce_scatter": ("all_reduce",),
+    "broadcast": ("all_gather", "all_reduce"),
 }
 _NETWORK = {"write", "read", "send"}  # over PCIe these are copies by the NIC's engine
 ABOVE_THE_WIRE = {"all_reduce-nvls"}  # bus bandwidth of reductions in the switches; it is no rate of a link
 
 
-@dataclass(frozen=True, slots=True)
-class Attainable:
+class Attainable(Struct, frozen=True):
     """Shares of the rated rate that a copy reaches, and their source. Below `low` something is wrong."""
 
     low: float
@@ -54,22 +58,28 @@ def family(grade: str) -> str:
 
 
 def attainable(
-    grade: str, op: str = "copy", towards: str = "", duplex: bool = False, known: Links | None = None
+    grade: str,
+    op: str = "copy",
+    towards: str = "",
+    duplex: bool = False,
+    known: Links | None = None,
+    rated: float | None = None,
 ) -> Attainable | None:
     """The shares for links of a grade ("pcie4x16") and an operation, towards "device" or "host"; None: not published.
 
     Without a measurement of exactly this case the nearest is used: one direction instead of both, a similar operation,
-    a similar grade. The low of a substitute is lower.
+    a similar grade. The low of a substitute is lower. `rated`: the rated rate of a memory, which tells the product.
     """
-    return _search(grade, op, towards, duplex, known) if known else _packaged(grade, op, towards, duplex)
+    rated = rated if grade in _MEMORIES else None
+    return _search(grade, op, towards, duplex, known, rated) if known else _packaged(grade, op, towards, duplex, rated)
 
 
 @lru_cache(maxsize=1024)
-def _packaged(grade: str, op: str, towards: str, duplex: bool) -> Attainable | None:
-    return _search(grade, op, towards, duplex, links())
+def _packaged(grade: str, op: str, towards: str, duplex: bool, rated: float | None) -> Attainable | None:
+    return _search(grade, op, towards, duplex, links(), rated)
 
 
-def _search(grade: str, op: str, towards: str, duplex: bool, catalog: Links) -> Attainable | None:
+def _search(grade: str, op: str, towards: str, duplex: bool, catalog: Links, rated: float | None) -> Attainable | None:
     seen = set[str]()
     tried = family(grade)
     while tried and tried not in seen:
@@ -77,7 +87,7 @@ def _search(grade: str, op: str, towards: str, duplex: bool, catalog: Links) -> 
         for nearest, close in _operations(tried, op):
             rows = _rows(catalog.measured, tried, nearest, towards, duplex)
             if rows:
-                found = _interval(rows, nearest)
+                found = _of_product(rows, rated, nearest)
                 return found if close and tried == family(grade) else _borrowed(found, tried, nearest, grade, op)
         tried = catalog.like.get(tried, "")
     return None
@@ -99,6 +109,19 @@ def _rows(measured: Iterable[Measured], grade: str, op: str, towards: str, duple
     return [row for row in same_direction if row.duplex == duplex] or [row for row in same_direction if not row.duplex]
 
 
+def _of_product(rows: list[Measured], rated: float | None, op: str) -> Attainable:
+    """The shares of the same GPU product, by the rated rate of its memory. A product without measurements gets the
+    shares of the others, with a wider interval.
+    """
+    same = [row for row in rows if rated and abs(row.of / rated - 1) < _SAME]
+    if any(not row.floor for row in same):
+        return _interval(same, op)
+    if rated is None or same:
+        return _interval(rows, op)
+    found = _interval([row for row in rows if not row.floor] or rows, op)
+    return replace(found, low=found.low * _BORROWED, high=min(1.0, found.high / _BORROWED))
+
+
 def _interval(rows: list[Measured], op: str) -> Attainable:
     shares = defaultdict[str, list[float]](list)
     for row in rows:
@@ -106,14 +129,22 @@ def _interval(rows: list[Measured], op: str) -> Attainable:
     margin = _MARGINS[min(len(shares), len(_MARGINS)) - 1]
     every = [share for several in shares.values() for share in several]
     floors = {row.platform for row in rows if row.floor}
-    usual = [statistics.median(several) for platform, several in shares.items() if platform not in floors]
+    usual = [median(several) for platform, several in shares.items() if platform not in floors]
     high = max(every) * (1 + margin) if usual else 1.0  # a floor does not limit the maximum
     return Attainable(
         low=min(every) * (1 - margin),
-        typical=statistics.median(usual or [max(every)]),
+        typical=median(usual or [max(every)]),
         high=high if op in ABOVE_THE_WIRE else min(1.0, high),
         source=_source(rows),
     )
+
+
+def interval(shares: Mapping[str, Sequence[float]], source: str) -> Attainable:
+    """The interval of measured shares by platform."""
+    margin = _MARGINS[min(len(shares), len(_MARGINS)) - 1]
+    every = [share for several in shares.values() for share in several]
+    usual = median([median(several) for several in shares.values()])
+    return Attainable(min(every) * (1 - margin), usual, min(1.0, max(every) * (1 + margin)), source)
 
 
 def _source(rows: list[Measured]) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from operator import mul
+
+from msgspec.structs import replace
 
 from ..facts.records import COLLECTIVES, Flow
 from ..facts.units import as_utc
@@ -18,10 +21,11 @@ from .best_rates import RATES, best_observations
 from .contention import able, rate_without_sockets
 from .message_size import full
 from .peer_flows import COHORT_MEMORY, by_cohort
-from .predict import Prediction, predict
+from .predict import Prediction, Shares, predict
 
 _BASELINE = 0.03
 _REPORTED = 0.1  # between two rates that a person reports, before and after a change
+_LONGEST = 16 << 30  # bytes: the size of the published bus bandwidths of machine types
 BEFORE = "rate_before"  # quantity of the first of these
 
 
@@ -86,9 +90,23 @@ def _by_machine(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
             return
     long = flow.size is None or flow.size >= full(flow.op)
     if machine and long and machine.gpus in (None, len(flow.ends)) and flow.op in machine.bus_bandwidth:
-        low, typical, high = machine.bus_bandwidth[flow.op]
+        low, typical, high = map(mul, machine.bus_bandwidth[flow.op], _shares(snapshot, flow))
         source = f"{machine.name}: {machine.source}"
         yield Expectation(basis="site" if ours else "profile", low=low, typical=typical, high=high, source=source)
+
+
+def _shares(snapshot: Snapshot, flow: Flow) -> Shares:
+    """The shares of the machine type's rates at the size of the flow."""
+    if not flow.size or not all(map(snapshot.topology.find, flow.ends)):
+        return 1.0, 1.0, 1.0
+    each = [_predicted(snapshot, replace(flow, size=size)) for size in (flow.size, max(flow.size, _LONGEST))]
+    now, longest = (one.shares if one and one.shares else (1.0, 1.0, 1.0) for one in each)
+    return now[0] / longest[0], now[1] / longest[1], now[2] / longest[2]
+
+
+def machine_name(snapshot: Snapshot) -> str:
+    """The name of the machine type; empty if it is not known."""
+    return snapshot.machine.name if snapshot.machine else ""
 
 
 def _is_about(snapshot: Snapshot, rate: Rate, flow: Flow) -> bool:
@@ -118,12 +136,13 @@ def _by_capability(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
 def _predicted(snapshot: Snapshot, flow: Flow) -> Prediction | None:
     """Flows that ran at the same time are predicted together."""
     if not flow.beside or flow.ends in flow.beside:
-        return predict(snapshot.topology, together(flow)).get(flow)
+        return predict(snapshot.topology, together(flow), machine=machine_name(snapshot)).get(flow)
     runs = _predicted_runs(snapshot)
     every = frozenset((flow.ends, *flow.beside))
     key = flow.op, flow.size, flow.via, every
     if key not in runs:
-        runs[key] = predict(snapshot.topology, [Flow(flow.op, ends, flow.size, flow.via) for ends in sorted(every)])
+        flows = [Flow(flow.op, ends, flow.size, flow.via) for ends in sorted(every)]
+        runs[key] = predict(snapshot.topology, flows, machine=machine_name(snapshot))
     return runs[key].get(Flow(flow.op, flow.ends, flow.size, flow.via))
 
 

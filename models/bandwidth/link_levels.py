@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..facts.records import EGRESS, Flow
 from ..graph.path_types import natural, nearest, nics
@@ -14,8 +15,7 @@ from ..report import Level
 from .expectations import level_of
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(Struct, frozen=True):
     """One level of the hierarchy: flows of one kind that should be equally fast, such as "GPU to GPU", with their
     rates.
     """

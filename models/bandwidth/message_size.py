@@ -1,20 +1,22 @@
-"""Rate as a function of message size: a small message does not reach the rate of the link.
+"""Rate of a copy as a function of message size: a small message does not reach the rate of the link.
 
 A message of n bytes reaches the share 1 / (1 + (half/n)^p) of the rate. With p = 1 this is Hockney's model of a
 constant latency (The communication challenge for MPP, 1994). Measured curves rise more slowly (engines switch
 protocols, pipelines fill). So p follows from the sizes at which half and nine tenths of the rate are reached. No
-message is faster than one of a few bytes.
+message is faster than one of a few bytes. message_times.py has the same formula for collectives, with the startup time
+T = half / rate.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
+from msgspec import Struct
+
 from ..catalog.links import Sized, links
+from ..facts.averages import median
 from ..facts.records import COLLECTIVES
 from .efficiency import family
 
@@ -26,8 +28,7 @@ _SPREAD = 1.4
 _FULL, _FULL_COLLECTIVE = 64 << 20, 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """Sizes in bytes that reach half and nine tenths of the rate; seconds of the smallest message."""
 
     half: float | None
@@ -82,4 +83,4 @@ def _of(rows: Iterable[Sized]) -> Curve:
 
 def _median(values: Iterator[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+    return median(known) if known else None

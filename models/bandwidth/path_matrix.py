@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..catalog.nics import nic_of
 from ..facts.gpu import Gpu, GpuPair
@@ -17,8 +18,7 @@ from .all_pairs import pairs
 _RDMA_CLASSES = (0x0207, 0x0208, 0x0C06)  # InfiniBand, fabric, and the first InfiniBand adapters
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A GPU or a NIC: its label, its identity, and its nearest devices."""
 
     label: str  # "GPU3", "NIC0"; the PCI address of a GPU without a driver
@@ -29,8 +29,7 @@ class Row:
     nearest: tuple[tuple[str, DevicePath], ...] = ()  # the NICs of a GPU, by name
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """The rows, which are also the columns, and the path for each pair of labels."""
 
     gpus: tuple[Row, ...]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import sqrt
 
+from ..facts.averages import median
 from ..facts.gpu import GpuPair
 from ..facts.records import Flow
 from ..graph.flow_paths import hops_of
@@ -39,7 +39,7 @@ def by_cohort(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     others = others_of(snapshot, flow)
     if len(others) < _SMALLEST_COHORT:
         return
-    typical = statistics.median(best[other].value for other in others)
+    typical = median(best[other].value for other in others)
     apart = healthy_loss(snapshot, flow, len(others))
     slower = sum(1 for other in others if best[other].value < (1 - apart) * typical)
     if not hops_of(snapshot.topology, flow) and slower > _MOST_SLOW * len(others):
@@ -110,7 +110,7 @@ def _spread(snapshot: Snapshot) -> Mapping[Hashable, float]:
         if len(several) > _SMALLEST_COHORT and _within(snapshot)[manner]:
             error = error_of(_within(snapshot)[manner], min(one.count for one in several))
             apart[manner] += [one / error for one in _deviations([one.middle for one in several])]
-    return {manner: statistics.median(several) / _CLOSEST for manner, several in apart.items()}
+    return {manner: median(several) / _CLOSEST for manner, several in apart.items()}
 
 
 @once_per_snapshot
@@ -131,7 +131,7 @@ def _scatter(snapshot: Snapshot) -> Mapping[Hashable, tuple[float, int]]:
         if len(cohort) > _SMALLEST_COHORT:
             apart[_manner(cohort[0])] += _deviations([best[flow].value for flow in cohort])
             counts[_manner(cohort[0])] += len(cohort)
-    return {manner: (statistics.median(several), counts[manner]) for manner, several in apart.items()}
+    return {manner: (median(several), counts[manner]) for manner, several in apart.items()}
 
 
 def _deviations(values: Sequence[float]) -> list[float]:
@@ -139,7 +139,7 @@ def _deviations(values: Sequence[float]) -> list[float]:
     ordered, size = sorted(values), len(values) // 2 + 1
     start = min(range(len(ordered) - size + 1), key=lambda place: ordered[place + size - 1] - ordered[place])
     closest = ordered[start : start + size]
-    typical = statistics.median(closest)
+    typical = median(closest)
     return [abs(value / typical - 1) for value in closest]
 
 

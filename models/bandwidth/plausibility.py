@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..catalog.gpus import product_of
 from ..facts.gpu import Gpu
@@ -33,8 +34,7 @@ _BETWEEN = frozenset({"nvlink", "xgmi"})
 _AWAY = ("pcie", "host", "net")  # media on which a copy between GPUs uses no NVLink
 
 
-@dataclass(frozen=True, slots=True)
-class Implausible:
+class Implausible(Struct, frozen=True):
     """An observed rate, and the hop with a lower rate, or the observation of blocks of zeros."""
 
     observation: Observation
@@ -128,6 +128,7 @@ def invalid(snapshot: Snapshot) -> Iterator[Finding]:
             severity="info",
             confidence="likely",
             subject=flow.subject,
+            fact=f"{flow.op} reports {as_gigabytes(rate)}, its path carries at most {as_gigabytes(limit.rate)}",
             message=f"{flow.op} {flow.subject} reports {as_gigabytes(rate)}, but the links of its path carry at most "
             f"{as_gigabytes(limit.rate)}{more}: not judged",
             expected=limit.rate,
@@ -145,6 +146,7 @@ def _zeros_finding(flow: Flow, observation: Observation, zeros: Observation) -> 
         code="measurement-invalid",
         severity="info",
         subject=flow.subject,
+        fact=f"{flow.op} gave {as_gigabytes(observation.value)}, and {zeros.value:.0%} of the blocks were zeros",
         message=f"{flow.op} {flow.subject} gave {as_gigabytes(observation.value)}, and {zeros.value:.0%} of the "
         "blocks were nothing but zeros: not judged",
         expected=0,

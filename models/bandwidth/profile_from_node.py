@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 
+from ..facts.averages import median
 from ..facts.gpu import Gpu
 from ..facts.machine import Mount, Node, Numa, Nvme, Package, Pci, Port, Rdma
 from ..facts.pci_classes import is_network_disk
@@ -154,7 +154,7 @@ def _measured(snapshot: Snapshot) -> Iterator[tuple[Flow, Observation]]:
 def _levels(several: list[Observation], apart: float) -> tuple[float, float, float]:
     """Low, typical and high."""
     values = [one.value for one in several]
-    return _short((1 - apart) * min(values)), _short(statistics.median(values)), _short((1 + apart) * max(values))
+    return _short((1 - apart) * min(values)), _short(median(values)), _short((1 + apart) * max(values))
 
 
 def _short(rate: float) -> float:

@@ -7,11 +7,12 @@ the flow is slow, it is as fast as its equals, or it must be measured again. The
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
+from ..facts.averages import mean, median
 from ..facts.records import COLLECTIVES, EGRESS, Flow, Observation
 from ..inventory.snapshot import Snapshot, once_per_snapshot
 from .plausibility import implausible
@@ -29,8 +30,7 @@ _TRIMMED = 1.1  # standard error of the mean of the middle half relative to that
 _DEVIATION = 1.4826  # standard deviation relative to the median deviation (normal distribution)
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """The measurements of one flow: their number, the mean of their middle half, and the newest of them."""
 
     count: int
@@ -53,7 +53,7 @@ def decide(share: float, error: float, least: float, settled: bool = True) -> De
 def middle(values: Sequence[float]) -> float:
     """The mean of the middle half: neither a disturbed measurement nor a lucky one moves it."""
     ordered, cut = sorted(values), len(values) // 4
-    return statistics.fmean(ordered[cut : len(ordered) - cut])
+    return mean(ordered[cut : len(ordered) - cut])
 
 
 def error_of(deviation: float, count: int) -> float:
@@ -82,8 +82,8 @@ def continued(past: Sequence[Observation], now: Sequence[Observation]) -> Sequen
     """
     if len(past) < FEWEST or not now:
         return past
-    before, present = middle([one.value for one in past]), statistics.fmean(one.value for one in now)
-    deviation = _DEVIATION * statistics.median(abs(one.value - before) for one in past)
+    before, present = middle([one.value for one in past]), mean(one.value for one in now)
+    deviation = _DEVIATION * median(abs(one.value - before) for one in past)
     error = deviation * float((1 / len(now) + 1 / len(past)) ** 0.5)
     return past if abs(present - before) <= CHANGED * error else ()
 
@@ -97,5 +97,5 @@ def _series(several: Sequence[Observation]) -> Series:
 def deviation_within(several: Sequence[Series]) -> float:
     """The relative standard deviation of one measurement, from the series of equal flows."""
     every = [one for series in several for one in series.deviations]
-    count = statistics.median(series.count for series in several)
-    return _DEVIATION * statistics.median(every) * float((count / (count - 1)) ** 0.5) if every else 0.0
+    count = median(series.count for series in several)
+    return _DEVIATION * median(every) * float((count / (count - 1)) ** 0.5) if every else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -13,6 +13,18 @@ from ..site.schema import Machine, Text
 from ..site.toml_tables import read_tables
 
 T = TypeVar("T")
+CostRule: TypeAlias = Literal[
+    "links", "stops", "fabric", "switches", "port", "disk", "detour", "gdr", "peers", "compute", "none", "unknown"
+]
+
+
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One step of a repair, and the conditions under which it fits. codes.toml defines the fields."""
+
+    do: str
+    short: str | None = None
+    when: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
 
 
 class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -22,8 +34,10 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     severity: tuple[Severity, ...]  # the usual severity first
     vital: bool  # if wanted and not checked, the verdict is unknown
     steady: bool  # a state, reported when it lasts; false: an event, reported at once
+    cost: CostRule
     confirm: tuple[str, ...]  # commands, cheapest first; or a sentence with a full stop, if no command exists
-    fix: tuple[str, ...]  # steps, cheapest first
+    of_job: bool = False  # a job or its image has the fault, not the node
+    fix: tuple[Step, ...]  # cheapest first
     source: Text
 
 

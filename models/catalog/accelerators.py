@@ -17,6 +17,7 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     gpus: tuple[Text, ...]  # shell patterns of names in gpus.toml
     flops: Positive
     reached: Positive | None = None  # rate of the best measured matrix products
+    memory: Few | None = None  # nominal bytes, if gpus.toml has none
     domain: Few | None = None  # number of GPUs in an NVLink domain of several nodes
     source: Text
 

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ..bandwidth.collective_algorithms import Algorithms, known_algorithms
+from ..bandwidth.message_times import Points
+from ..bandwidth.network_tiers import Level
 from ..catalog.accelerators import Fitted, accelerator_of, accelerators, fitted_of
 from ..catalog.gpus import Product, products
+from ..facts.averages import median
+from ..facts.pcie_rates import rated, speed_of
 from ..site.schema import Machine
 from .cluster_fabric import Node, Switches, domain, fat_tree
-from .collective_algorithms import Algorithms, known_algorithms
-from .message_times import Points
-from .network_tiers import Level
 
 
 class Unknown(ValueError):
     """A value that the plan needs and that is not known. Carries a sentence for the user."""
 
 
-@dataclass(frozen=True)
-class Cluster:
+class Cluster(Struct, frozen=True, dict=True):
     """GPUs in nodes. All rates are rated, in bytes per second and one direction."""
 
     name: str
@@ -33,6 +35,10 @@ class Cluster:
     flops: float  # dense bf16 of one GPU, FLOP per second
     reached: float  # part of `flops` that matrix products reach
     source: str
+    node_gpus: int = 0  # of one machine; an NVLink domain has several machines
+    bus_bandwidth: Mapping[str, tuple[float, float, float]] = field(
+        default_factory=dict
+    )  # of one machine, long messages
     measured: Mapping[tuple[str, bool], Points] = field(default_factory=dict)  # by operation, and whether between nodes
 
     @property
@@ -65,30 +71,32 @@ def cluster_of(
         raise Unknown(f"the compute rate of {product.name} is not in the catalog; choose another type with --machine")
     if nodes < 1:
         raise Unknown(f"{nodes} nodes: at least one node is required")
-    if not machine.gpus or not product.link_rate or not product.links:
-        raise Unknown(f"{machine.name}: its number of GPUs is not known, or they have no NVLink or xGMI")
+    if not machine.gpus:
+        raise Unknown(f"{machine.name}: its number of GPUs is not known; describe it in the site file")
+    rate, grade = _between(machine, product)
     ports = nics or (_ports(machine, fitted) if nodes > 1 else (1, 1.0))  # a single node needs no NICs
-    node, count = _node(machine.gpus, product, fitted is not None and fitted.mesh, *ports), nodes
-    if row.domain and nodes > 1:
-        trays = min(nodes, row.domain // machine.gpus)
-        node, count = domain(machine.gpus, node.rate, trays, *ports), -(-nodes // trays)
+    meshed = (fitted is not None and fitted.mesh) or grade == "xgmi"  # links connect each two GPUs
+    trays = min(nodes, row.domain // machine.gpus) if row.domain else 1  # of an NVLink domain
+    node = domain(machine.gpus, rate, trays, *ports) if trays > 1 else Node(machine.gpus, rate, *ports, meshed)
     return Cluster(
         name=machine.name,
-        gpu=product,
+        gpu=replace(product, memory=product.memory or row.memory),
         gpus=nodes * machine.gpus,
-        levels=_levels(node, count, switches),
-        algorithms=known_algorithms(grade_of(product)),
+        levels=_levels(node, -(-nodes // trays), switches),
+        algorithms=known_algorithms(grade, machine.name),
         switched=product.fabric and (product.link_version or 0) >= 4,
         flops=row.flops,
         reached=row.reached or row.flops * _usual_share(),
         source=f"{product.name}: {row.source}; {fitted.source if fitted else machine.source}",
+        node_gpus=machine.gpus,
+        bus_bandwidth=machine.bus_bandwidth,
     )
 
 
 def _product(name: str | None, machine: Machine) -> Product:
     found = next((one for one in products() if one.name == name), None)
     if found is None:
-        raise Unknown(f"{machine.name}: its GPUs are not in the catalog; choose another machine type")
+        raise Unknown(f"{machine.name}: has various GPUs; read such a node (--from CAPTURE), or choose another type")
     return found
 
 
@@ -103,10 +111,16 @@ def _ports(machine: Machine, fitted: Fitted | None) -> tuple[int, float]:
     return count, rate
 
 
-def _node(gpus: int, product: Product, mesh: bool, nics: int, nic_rate: float) -> Node:
-    """The links of xGMI connect each two GPUs of a node directly, as do NVLinks without switches."""
-    meshed = mesh or product.link_kind == "xgmi"
-    return Node(gpus, product.links * (product.link_rate or 0.0), nics, nic_rate, meshed)
+def _between(machine: Machine, product: Product) -> tuple[float, str]:
+    """The rate of one GPU to the others of its node, and its grade. Without NVLink or xGMI between all GPUs it is PCIe:
+    bridges connect pairs.
+    """
+    pair = machine.gpus == 2 and machine.links
+    if product.links and product.link_rate and (pair or not product.bridged):
+        return product.links * product.link_rate, grade_of(product)
+    path = machine.gpu_path or machine.gpu_link or f"pcie{product.pcie}x{product.width}"
+    generation, lanes = path.removeprefix("pcie").split("x")
+    return rated(speed_of(int(generation)), int(lanes)), f"pcie{generation}"
 
 
 def _levels(node: Node, count: int, switches: Switches | None) -> tuple[Level, ...]:
@@ -124,7 +138,7 @@ def grade_of(product: Product) -> str:
 @cache
 def _usual_share() -> float:
     """The median share of the data sheet's compute rate that measured matrix products reach."""
-    return statistics.median(one.reached / one.flops for one in accelerators().accelerator if one.reached)
+    return median(one.reached / one.flops for one in accelerators().accelerator if one.reached)
 
 
 def with_measured(cluster: Cluster, measured: Mapping[tuple[str, bool], Points]) -> Cluster:

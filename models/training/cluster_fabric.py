@@ -1,4 +1,4 @@
-"""Fabrics: the network levels of a cluster from its switch ports, and the loss from one slow part.
+"""Fabrics: the network levels of a cluster from its switch ports, and the rates between its halves.
 
 Rates are bytes per second and one direction. Sources: "How to Scale Your Model", the chapters on GPUs (levels of a
 SuperPod) and on sharded matrices (tori); NVIDIA, DGX SuperPOD reference architecture with H100 (units of 32 nodes with
@@ -8,17 +8,14 @@ a leaf for each rail); Leiserson, "Fat-Trees" (1985).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from .network_tiers import Level, below, ranks_of, slowdown
+from msgspec import Struct
 
-# Levels that a slow part affects. 0 connects GPUs, 1 nodes (or NVLink domains), 2 leaves.
-_TOUCHES = {"port": (1,), "node": (0, 1), "leaf": (1, 2)}
+from ..bandwidth.network_tiers import Level, below, ranks_of
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """One node: GPUs that reach each other at `rate`, and NICs of `nic_rate` each. An NVLink domain is a node too."""
 
     gpus: int
@@ -33,8 +30,7 @@ class Node:
         return self.nics * self.nic_rate
 
 
-@dataclass(frozen=True, slots=True)
-class Switches:
+class Switches(Struct, frozen=True):
     """The switches of a fabric: ports per switch, rate per port, and the ratio of a leaf's rate downwards to upwards.
 
     With rails, NIC i of each node connects to leaf i of a unit, and a unit has as many nodes as a leaf has ports
@@ -52,10 +48,10 @@ def domain(gpus: int, rate: float, trays: int, nics: int, nic_rate: float) -> No
     return Node(gpus * trays, rate, nics * trays, nic_rate)
 
 
-def nvswitch_rates(node: Node, switches: int, ports: int, port_rate: float) -> tuple[float, float]:
+def nvswitch_rates(gpus: int, rate: float, switches: int, ports: int, port_rate: float) -> tuple[float, float]:
     """The total rate of a node's switches, and the part of it that its GPUs can use."""
     whole = switches * ports * port_rate
-    return whole, min(whole, node.gpus * node.rate)
+    return whole, min(whole, gpus * rate)
 
 
 def fat_tree(node: Node, nodes: int, switches: Switches) -> tuple[Level, ...]:
@@ -127,18 +123,3 @@ def torus_all_to_all(size: float, shape: Sequence[int], rate: float) -> float:
 def _links_along(axis: int) -> int:
     """The number of links of a GPU along an axis. Two GPUs share one link."""
     return min(axis - 1, 2)
-
-
-def slow(levels: Sequence[Level], part: str, left: float, nics: int = 1, even: bool = True) -> Mapping[str, float]:
-    """The share of its rate that each level keeps if one "port", "node" or "leaf" has only the share `left`.
-
-    NCCL gives each NIC an equal part, so a node with one slow port waits for this port. With `even` false each NIC gets
-    a part according to its rate. A slow node is slow on NVLink and at its NICs.
-    """
-    share = left if even or part != "port" else 1 - (1 - left) / nics
-    return {levels[index].name: share for index in _TOUCHES[part] if index < len(levels)}
-
-
-def cost(levels: Sequence[Level], left: Mapping[str, float]) -> dict[str, float]:
-    """The slowdown factors of collectives over all GPUs if levels keep only the share `left` of their rate."""
-    return {op: slowdown(op, levels, left) for op in ("all_reduce", "all_gather", "reduce_scatter", "alltoall")}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ..catalog.gpus import product_of
-from ..diagnosis.impact import FABRIC
+from ..diagnosis.impact import COMPUTE, FABRIC, Impact
 from ..facts.gpu import Gpu
 from ..facts.machine import Pci
 from ..inventory.snapshot import Snapshot
@@ -26,28 +27,30 @@ class UnknownCost(ValueError):
     """A value that the cost needs and that is not known. Carries a sentence for the user."""
 
 
-def cost_of(snapshot: Snapshot, spec: JobSpec, slower: Mapping[str, float], levels: Iterable[Level]) -> Training:
+def cost_of(snapshot: Snapshot, spec: JobSpec, impact: Impact, levels: Iterable[Level]) -> Training:
     """The cost for a job over nodes like this one, of which only this one has the findings.
 
     Every GPU waits for the slowest, so one node slows all. The program decides how many messages overlap with compute:
-    Range.least assumes all possible overlap, Range.most assumes none. Raises UnknownCost.
+    Range.least assumes all possible overlap, Range.most assumes none. There is no range if the job cannot run, or if no
+    factor is known. Raises UnknownCost.
     """
     layout, cluster = _cluster(snapshot, spec)
     try:
         well = plan_of(spec.job, layout, cluster)
-        ill = plan_of(spec.job, layout, _slowed(cluster, slower))
+        ill = plan_of(spec.job, layout, _slowed(cluster, impact.factors))
     except ValueError as wrong:
         raise UnknownCost(str(wrong)) from None
-    step = _range(well.step, ill.step)
+    known = impact.cost in ("none", "slower")
+    step = _range(well.step, ill.step) if known else None
     before, now = _loading(spec, cluster, snapshot, levels)
     return Training(
         job=spec.text,
         gpus=cluster.gpus,
         step_seconds=round(well.step.usual, 4),
         slower=step,
-        gpu_hours_a_day=round(cluster.gpus * _HOURS * (1 - 1 / step.usual), 1),
+        gpu_hours_a_day=round(cluster.gpus * _HOURS * (1 - 1 / step.usual), 1) if step else None,
         critical_tokens=_rounded(well.critical_tokens),
-        critical_tokens_now=_rounded(ill.critical_tokens),
+        critical_tokens_now=_rounded(ill.critical_tokens) if known else None,
         load_seconds=before,
         load_seconds_now=now,
     )
@@ -98,14 +101,14 @@ def _cluster(snapshot: Snapshot, spec: JobSpec) -> tuple[Layout, Cluster]:
 
 
 def _slowed(cluster: Cluster, slower: Mapping[str, float]) -> Cluster:
-    """The cluster with links slowed by the same factor as the collectives over them."""
+    """The cluster with links slowed by the same factor as the collectives over them, and its GPUs as the slowest."""
     inside = max((slower.get(name, 1.0) for name in _INSIDE), default=1.0)
     across = max(slower.get(FABRIC, 1.0), 1.0)
     levels = tuple(
         replace(level, rate=level.rate / (inside if level.name == cluster.inside else across))
         for level in cluster.levels
     )
-    return replace(cluster, levels=levels)
+    return replace(cluster, levels=levels, reached=cluster.reached / slower.get(COMPUTE, 1.0))
 
 
 def _range(well: Step, ill: Step) -> Range:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from . import transformer_sizes as sizes
 from .cluster import Cluster
@@ -15,8 +16,7 @@ USABLE = 0.94
 _LOGITS = 6  # bytes per logit: bf16, and fp32 for the loss
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """Bytes on the GPU with the highest need: states (weights, gradients, optimizer) and stored activations."""
 
     states: float

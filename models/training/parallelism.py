@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from ..catalog.networks import Network
+from msgspec import Struct
+
+from ..site.schema import Network
 
 # Short names of the fields of Layout.
 SHORT_NAMES = {
@@ -23,8 +25,7 @@ class Impossible(ValueError):
     """The constraint that a layout breaks, as a sentence for the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """The model and one training step."""
 
     network: Network
@@ -37,8 +38,7 @@ class Job:
         return self.tokens // self.sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Degree of each kind of parallelism. Tensor ranks are neighbours, then experts and data; stages are farthest
     apart.
     """
@@ -99,13 +99,29 @@ def violations(job: Job, layout: Layout, gpus: int) -> Iterator[str]:
         )
     if layout.interleave > 1 and layout.pipeline == 1:
         yield "interleave requires a pipeline: set pp=2 or more"
+    elif not divides_stages(network, layout.pipeline, layout.interleave):
+        yield (
+            f"interleave={layout.interleave} does not divide the {math.ceil(network.layers / layout.pipeline)} layers "
+            f"of a stage"
+        )
     yield from _batch_violations(job, layout)
     yield from _expert_violations(network, layout)
 
 
+def divides_stages(network: Network, pipeline: int, interleave: int) -> bool:
+    """Whether each stage has whole parts. The first and the last stage may have one layer less (LLaMA-3 405B)."""
+    stage = math.ceil(network.layers / pipeline)
+    shorter = network.layers + 2 == stage * pipeline and (stage - 1) % interleave == 0
+    return interleave == 1 or network.layers % (pipeline * interleave) == 0 or shorter
+
+
 def _batch_violations(job: Job, layout: Layout) -> Iterator[str]:
     if job.tokens % job.sequence:
-        yield f"{job.tokens} tokens are not a multiple of the sequence length {job.sequence}"
+        near = max(1, round(job.tokens / job.sequence))
+        yield (
+            f"{job.tokens} tokens are not a multiple of the sequence length {job.sequence}: write gbs={near} "
+            f"(tokens={near * job.sequence})"
+        )
         return
     if job.sequences % (layout.data * layout.micro):
         yield (

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
+from msgspec import Struct
+
+from . import transformer_sizes as sizes
 from .cluster import Cluster
 from .memory import USABLE, check_memory, memory_of
-from .parallelism import Impossible, Job, Layout, check
+from .parallelism import SHORT_NAMES, Impossible, Job, Layout, check, divides_stages
 from .roofline import tensor_limit
 from .step_time import Paces, Step, step_of
 
+_DEGREES = ("tensor", "pipeline", "data", "expert")
+_SHORT = {name: short for short, name in SHORT_NAMES.items()}
 COMPUTE, BUBBLE = "compute", "bubble"
+_EACH_MICRO_BATCH = 2  # ZeRO stages from here on exchange gradients in each micro-batch
 _NOTHING = 0.05  # share of a step; if all waits are shorter, compute is the limit
 # Values that a sweep tries, and the fewer values for large sweeps: micro-batches, parts per stage, ZeRO stages.
 _FINE = ((1, 2, 4, 8, 16), tuple(range(1, 9)), (0, 1, 2, 3))
@@ -21,8 +26,7 @@ _COARSE = ((1, 2, 4), (1, 2, 4, 8), (1, 3))
 _MOST = 25_000  # layouts; takes 1.5 s
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A layout on a cluster, with its limit."""
 
     job: Job
@@ -31,12 +35,12 @@ class Plan:
     binds: str  # the limit: compute, tensor, expert, pipeline, data or bubble
     waits: float  # share of the step for the limit
     tokens: float  # per GPU and step
-    critical_tokens: float | None  # below it, gradients and weights take longer than compute
+    exchanged: float  # tokens per GPU between two exchanges of gradients: the step; with zero=2 or 3 a micro-batch
+    critical_tokens: float | None  # of these; below it, gradients and weights take longer than compute
     tensor_limit: float  # tensor degree above which messages take longer than compute, with the level's own links
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """The fastest layouts, the number of tried layouts, and the number that fit into memory."""
 
     best: tuple[Step, ...]
@@ -51,9 +55,9 @@ def plan_of(job: Job, layout: Layout, cluster: Cluster) -> Plan:
     step = step_of(job, layout, cluster)
     what, waits = binding(step)
     tokens = job.tokens / cluster.gpus
+    exchanged = tokens / (layout.micro_batches(job) if layout.zero >= _EACH_MICRO_BATCH else 1)
     data = step.waits.get("data")
     inner = cluster.levels[0]
-    width = job.network.feed_forward or job.network.expert_width
     return Plan(
         job=job,
         cluster=cluster,
@@ -61,8 +65,13 @@ def plan_of(job: Job, layout: Layout, cluster: Cluster) -> Plan:
         binds=what,
         waits=waits,
         tokens=tokens,
-        critical_tokens=tokens * data.seconds / step.compute if data else None,
-        tensor_limit=tensor_limit(width, cluster.reached, inner.rate * cluster.algorithms.ring.share),
+        exchanged=exchanged,
+        critical_tokens=exchanged * data.seconds / step.compute if data else None,
+        tensor_limit=tensor_limit(
+            sizes.used_width(job.network),
+            cluster.reached,
+            inner.rate * cluster.algorithms.near["all_reduce"].share,
+        ),
     )
 
 
@@ -76,11 +85,18 @@ def binding(step: Step) -> tuple[str, float]:
     return name, waits[name] / step.usual
 
 
-def sweep(job: Job, cluster: Cluster, best: int = 10, most: int = _MOST) -> Sweep:
-    """Try all layouts, with fewer values if there are more than `most`. Impossible: no layout exists or fits."""
-    found = list(layouts(job, cluster)) if most else []
+def sweep(
+    job: Job, cluster: Cluster, best: int = 10, most: int = _MOST, fixed: Mapping[str, int] | None = None
+) -> Sweep:
+    """Try all layouts, with fewer values if there are more than `most`. `fixed`: fields of Layout that have one value.
+    Impossible: no layout exists or fits.
+    """
+    found = list(layouts(job, cluster, *_FINE, fixed)) if most else []
     if not 0 < len(found) <= most:
-        found = list(layouts(job, cluster, *_COARSE))
+        found = list(layouts(job, cluster, *_COARSE, fixed))
+    if not found and fixed:
+        shown = ",".join(f"{_SHORT.get(name, name)}={value}" for name, value in fixed.items())
+        raise Impossible(f"no layout of {job.network.name} on {cluster.gpus} GPUs has {shown}: fix fewer degrees")
     if not found:
         raise Impossible(
             f"no layout divides {cluster.gpus} GPUs, {job.network.heads} heads and {job.sequences} sequences of "
@@ -104,15 +120,26 @@ def layouts(
     micros: Sequence[int] = _FINE[0],
     interleaves: Sequence[int] = _FINE[1],
     stages: Sequence[int] = _FINE[2],
+    fixed: Mapping[str, int] | None = None,
 ) -> Iterator[Layout]:
-    """All layouts that break no constraint, with tensor groups inside a node only."""
+    """All layouts that break no constraint and have the `fixed` values, with tensor groups inside a node only."""
+    given = fixed or {}
+    micros, interleaves, stages = (
+        (given[name],) if name in given else usual
+        for name, usual in (("micro", micros), ("interleave", interleaves), ("zero", stages))
+    )
+    again_or_not = (bool(given["recompute"]),) if "recompute" in given else (False, True)
     for shape in _shapes(job, cluster):
+        if any(getattr(shape, name) != given[name] for name in _DEGREES if name in given):
+            continue
         each = job.sequences // shape.data
-        schedules = [one for one in interleaves if shape.pipeline * one <= job.network.layers and shape.pipeline > 1]
+        schedules = [
+            one for one in interleaves if shape.pipeline > 1 and divides_stages(job.network, shape.pipeline, one)
+        ]
         for micro, zero in product((one for one in micros if each % one == 0), stages if shape.data > 1 else (0,)):
             whole = each // micro % shape.pipeline == 0
             for interleave in [one for one in schedules if one == 1 or whole] or [1]:
-                for again in (False, True):
+                for again in again_or_not:
                     yield Layout(shape.tensor, shape.pipeline, shape.data, shape.expert, zero, micro, interleave, again)
 
 

@@ -71,9 +71,11 @@ def train_flops(parameters: float, tokens: float, recompute: bool = False) -> fl
     return (8 if recompute else 6) * parameters * tokens
 
 
-def train_seconds(parameters: float, tokens: float, gpus: int, flops: float, utilisation: float) -> float:
+def train_seconds(
+    parameters: float, tokens: float, gpus: int, flops: float, utilisation: float = 1.0, recompute: bool = False
+) -> float:
     """Seconds of a training whose GPUs reach the share `utilisation` of their compute rate."""
-    return train_flops(parameters, tokens) / (gpus * flops * utilisation)
+    return train_flops(parameters, tokens, recompute) / (gpus * flops * utilisation)
 
 
 def state_bytes(

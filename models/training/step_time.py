@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ..bandwidth.collectives import distinct
+from ..bandwidth.message_times import Pace, pace_of, seconds
+from ..bandwidth.network_tiers import group
 from . import transformer_sizes as sizes
 from .cluster import Cluster
-from .collectives import distinct
 from .memory import Memory, memory_of
-from .message_times import Pace, pace_of, seconds
-from .network_tiers import group
 from .parallelism import Job, Layout
 from .roofline import BF16, bubble
 
@@ -31,8 +33,7 @@ _BACKWARD = 2 / 3  # share of the backward pass in both passes
 Paces = dict[tuple[str, int, int], Pace]
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """All messages of one kind of parallelism in a step: total seconds, seconds without overlap, limiting level."""
 
     seconds: float
@@ -40,8 +41,7 @@ class Wait:
     held: str
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step of a job on a cluster. Times in seconds."""
 
     layout: Layout

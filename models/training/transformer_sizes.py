@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..catalog.networks import Network
+from ..site.schema import Network
 
 
 def layer_attention(network: Network) -> int:
@@ -20,6 +20,11 @@ def expert(network: Network) -> int:
 def layer_dense(network: Network) -> int:
     """Parameters of one layer's feed-forward block without experts."""
     return (3 if network.gated else 2) * network.width * network.feed_forward
+
+
+def used_width(network: Network) -> int:
+    """The width of the feed-forward layers that one token uses: of the selected and the shared experts together."""
+    return (network.active + network.shared) * network.expert_width if network.experts else network.feed_forward
 
 
 def expert_layers(network: Network) -> int:

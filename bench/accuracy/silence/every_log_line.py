@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.accuracy.beds import Bed
 from bench.accuracy.edits import Edit, measured, names_of, together, without
@@ -23,8 +25,7 @@ _XIDS = (48, 61, 62, 63, 64, 74, 79, 92, 94, 95, 109, 119, 120, 136, 140, 143)
 _XID_CODES = frozenset({"gpu-xid", "gpu-ecc", "gpu-row-remap", "gpu-missing", "nvlink-errors", "pcie-errors"})
 
 
-@dataclass(frozen=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """A row of log_lines.toml."""
 
     name: str

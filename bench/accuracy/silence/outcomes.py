@@ -20,11 +20,12 @@ import argparse
 import multiprocessing
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from itertools import chain
 from random import Random
+
+from msgspec import Struct
 
 from bench.accuracy.beds import Bed, described, real
 from bench.accuracy.faults import Case, group_of, whole_groups
@@ -45,8 +46,7 @@ MOST_MISSED = 0.01
 _TRIES = 50
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     """What the report says of one fault, why it says no more, and the additional findings."""
 
     node: str

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.agent.pipeline.hang_guard import collect_all
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.exporters.text.cost import cost, slower
 from linkgauge.exporters.text.terminal import painter
-from linkgauge.models.diagnosis.impact import FABRIC, slowdowns
+from linkgauge.models.diagnosis.impact import FABRIC, Impact, weigh
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Snapshot
@@ -22,6 +23,7 @@ from tests.support.nodes.described import node
 
 JOB = "llama3-70b,tp=8,dp=64,tokens=4M"
 NARROW = "\n[device.gpu1]\nwidth = 8\n"
+NO_COST = Impact({}, "none")
 INACTIVE = "\n[device.gpu3]\ninactive = [7]\n"
 
 
@@ -52,6 +54,10 @@ def link(snapshot: Snapshot, end: str, kind: str) -> str:
     return next(one.id for one in snapshot.topology.links if one.kind == kind and one.b == device.id)
 
 
+def factors_of(snapshot: Snapshot, found: list[Finding]) -> Mapping[str, float]:
+    return weigh(snapshot, found)[1].factors
+
+
 def test_a_narrow_gpu_slows_what_leaves_the_node_and_an_nvlink_what_stays() -> None:
     report = evaluate(snapshot_of(NARROW + INACTIVE))
     assert {one.code: dict(one.impact) for one in report.findings if one.limits} == {
@@ -63,30 +69,32 @@ def test_a_narrow_gpu_slows_what_leaves_the_node_and_an_nvlink_what_stays() -> N
 
 
 def test_a_port_that_is_slower_than_its_finding_expects(healthy: Snapshot) -> None:
-    found = slowdowns(healthy, [limited(**{link(healthy, "mlx5_2/1", "port"): 25e9})])
+    found = factors_of(healthy, [limited(**{link(healthy, "mlx5_2/1", "port"): 25e9})])
     assert found == {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 2.0}
 
 
 def test_of_a_way_that_carries_nothing_no_number_is_said(healthy: Snapshot) -> None:
     """No path avoids the dead link, because it is the memory of a GPU."""
-    assert slowdowns(healthy, [limited(**{"0000:1b:00.0/memory": 0.0})]) == {}
+    assert factors_of(healthy, [limited(**{"0000:1b:00.0/memory": 0.0})]) == {}
 
 
 def test_without_limits_nothing_is_said(healthy: Snapshot) -> None:
-    assert slowdowns(healthy, []) == {}
-    assert slowdowns(healthy, [limited()]) == {}
-    assert slowdowns(healthy, [limited(nothing=1.0)]) == {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.0}
+    assert factors_of(healthy, []) == {}
+    assert factors_of(healthy, [limited()]) == {}
+    assert factors_of(healthy, [limited(nothing=1.0)]) == {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.0}
 
 
 def test_observed_as_expected_costs_nothing(healthy: Snapshot) -> None:
-    training = cost_of(healthy, read_job(JOB), {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.0}, ())
+    training = cost_of(healthy, read_job(JOB), Impact({"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.0}, "none"), ())
     assert training.slower == Range(1.0, 1.0, 1.0)
     assert training.gpu_hours_a_day == 0
     assert training.critical_tokens == training.critical_tokens_now
 
 
 def test_a_range_from_all_hidden_to_nothing_hidden(healthy: Snapshot) -> None:
-    training = cost_of(healthy, read_job(JOB), {"all_reduce": 1.059, "alltoall": 1.059, FABRIC: 1.9}, ())
+    training = cost_of(
+        healthy, read_job(JOB), Impact({"all_reduce": 1.059, "alltoall": 1.059, FABRIC: 1.9}, "slower"), ()
+    )
     least, usual, most = (getattr(training.slower, name) for name in ("least", "usual", "most"))
     assert 1 <= least <= usual <= most
     assert usual > 1
@@ -99,7 +107,7 @@ def test_a_range_from_all_hidden_to_nothing_hidden(healthy: Snapshot) -> None:
 
 def test_worse_links_never_make_a_job_faster(healthy: Snapshot) -> None:
     factors = [
-        cost_of(healthy, read_job(JOB), {"all_reduce": factor, FABRIC: factor}, ()).slower
+        cost_of(healthy, read_job(JOB), Impact({"all_reduce": factor, FABRIC: factor}, "slower"), ()).slower
         for factor in (1.0, 1.01, 1.5, 3.0, 30.0)
     ]
     for name in ("least", "usual", "most"):
@@ -112,10 +120,10 @@ def test_a_checkpoint_by_the_rates_of_disks(healthy: Snapshot) -> None:
         Level(op="read", ends=(disk, "host"), observed=rate, expected=(wanted,))
         for disk, rate in (("nvme0n1", 7e9), ("nvme1n1", 3.5e9))
     ]
-    training = cost_of(healthy, read_job(f"{JOB},ckpt=2.3TB"), {}, levels)
+    training = cost_of(healthy, read_job(f"{JOB},ckpt=2.3TB"), NO_COST, levels)
     assert training.load_seconds == pytest.approx(2.3e12 / 64 / 14e9, abs=0.06)
     assert training.load_seconds_now == pytest.approx(2.3e12 / 64 / 10.5e9, abs=0.06)
-    assert cost_of(healthy, read_job(JOB), {}, levels).load_seconds is None
+    assert cost_of(healthy, read_job(JOB), NO_COST, levels).load_seconds is None
 
 
 @pytest.mark.parametrize(
@@ -135,7 +143,7 @@ def test_what_cannot_be_told_is_not_checked(job: str, why: str) -> None:
 
 def test_a_node_of_no_known_type(healthy: Snapshot) -> None:
     with pytest.raises(UnknownCost, match="machine type of this node is not known"):
-        cost_of(replace(healthy, machine=None), read_job(JOB), {}, ())
+        cost_of(replace(healthy, machine=None), read_job(JOB), NO_COST, ())
 
 
 def shown(training: Training | None, **impact: float) -> list[str]:
@@ -147,6 +155,7 @@ def shown(training: Training | None, **impact: float) -> list[str]:
         profile=None,
         verdict="failed",
         training=training,
+        cost="slower" if impact else "none",
         impact={name.replace("_at_", "@"): factor for name, factor in impact.items()},
     )
     return list(cost(report, painter(False)))
@@ -167,19 +176,17 @@ def test_in_words() -> None:
     )
     assert shown(training, all_reduce=1.059, alltoall=1.059, all_reduce_at_fabric=1.587) == [
         "COST",
-        "  llama3-70b,tp=8,dp=64,tokens=4M on 512 GPUs: a step of 8.53 s takes 6.9 %",
-        "    longer (0 % where all messages hide behind computing, 10 % where none does):",
-        "    793 GPU-hours a day, as all wait for this node",
-        "  all_reduce and alltoall take 1.06 times as long; all_reduce over the fabric",
-        "    takes 1.59 times as long",
-        "  gradients limit a step below 1,707 tokens per GPU, without the findings",
-        "    below 1,078",
+        "  llama3-70b,tp=8,dp=64,tokens=4M on 512 GPUs: a step of 8.53 s takes 6.9 % longer (0 % where",
+        "    all messages hide behind computing, 10 % where none does): 793 GPU-hours a day, as all wait",
+        "    for this node",
+        "  all_reduce and alltoall take 1.06 times as long; all_reduce over the fabric takes 1.59 times",
+        "    as long",
+        "  gradients limit a step below 1,707 tokens per GPU, without the findings below 1,078",
         "  this node reads its part of a checkpoint in 3 s, expected 3 s",
     ]
     assert shown(Training(job=JOB, gpus=8, step_seconds=2, slower=Range(1, 1, 1), gpu_hours_a_day=0)) == [
         "COST",
-        "  llama3-70b,tp=8,dp=64,tokens=4M on 8 GPUs: a step of 2 s, and no finding",
-        "    makes it longer",
+        "  llama3-70b,tp=8,dp=64,tokens=4M on 8 GPUs: a step of 2 s, and no finding makes it longer",
     ]
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from linkgauge.models.bandwidth.collective_algorithms import Algorithms
+from linkgauge.models.bandwidth.collectives import bus_bandwidth
+from linkgauge.models.bandwidth.message_times import pace_of, seconds
+from linkgauge.models.bandwidth.network_tiers import group
 from linkgauge.models.catalog import machines
 from linkgauge.models.catalog.accelerators import accelerators
 from linkgauge.models.catalog.gpus import products
@@ -17,12 +21,11 @@ from linkgauge.models.catalog.networks import networks
 from linkgauge.models.training import transformer_sizes as sizes
 from linkgauge.models.training.cluster import Cluster, Unknown, cluster_of
 from linkgauge.models.training.cluster_fabric import Switches
-from linkgauge.models.training.collectives import bus_bandwidth
+from linkgauge.models.training.collective_time import Request, collective_of
+from linkgauge.models.training.hugging_face import network_of
 from linkgauge.models.training.job_spec import read_job
 from linkgauge.models.training.memory import USABLE, check_memory, memory_of
-from linkgauge.models.training.message_times import pace_of, seconds
-from linkgauge.models.training.network_tiers import group, slowed
-from linkgauge.models.training.parallelism import Impossible, Job, Layout, check, violations
+from linkgauge.models.training.parallelism import Impossible, Job, Layout, check, divides_stages, violations
 from linkgauge.models.training.planner import binding, layouts, other, plan_of, sweep, training_seconds
 from linkgauge.models.training.step_time import step_of
 
@@ -83,7 +86,7 @@ def test_clusters_of_machine_types() -> None:
     ("machine", "nodes", "says"),
     [
         ("nvidia-dgx-h100", 0, "0 nodes: at least one node is required"),
-        ("aws-g5.48xlarge", 2, "its GPUs are not in the catalog"),
+        ("dell-xe9680", 2, "has various GPUs; read such a node"),
         ("mi300x-8", 2, "the rate of its NICs is not known; give it as --network"),
     ],
 )
@@ -127,7 +130,9 @@ def test_experts_and_batches_that_do_not_divide() -> None:
         "ep=8 does not divide dp=4: experts are spread over data ranks"
     ]
     uneven = replace(mixtral, tokens=1000)
-    assert list(violations(uneven, Layout(), 1)) == ["1000 tokens are not a multiple of the sequence length 4096"]
+    assert list(violations(uneven, Layout(), 1)) == [
+        "1000 tokens are not a multiple of the sequence length 4096: write gbs=1 (tokens=4096)"
+    ]
 
 
 def test_memory_that_does_not_fit_says_what_needs_it() -> None:
@@ -140,19 +145,17 @@ def test_zero_takes_what_the_paper_says() -> None:
     """16 bytes a parameter; 4, 8 and N times less over many GPUs."""
     job = Job(NETWORKS["llama3-8b"], 4096 * 8192, 8192)
     states = [memory_of(job, Layout(1, 1, 4096, zero=stage)).states for stage in range(4)]
-    assert states[0] == pytest.approx(16 * NETWORKS["llama3-8b"].parameters, rel=0.01)
+    assert states[0] == pytest.approx(16 * (NETWORKS["llama3-8b"].parameters or 0), rel=0.01)
     assert [states[0] / one for one in states] == pytest.approx([1, 4, 8, 4096], rel=0.01)
 
 
 def test_sharded_weights_move_half_as_much_again() -> None:
     """The ZeRO paper: 1.5 times the traffic of gradients alone, for each micro-batch; and layers are short messages."""
-    algorithms = POD.algorithms
-    at_once = replace(
-        POD,
-        algorithms=replace(
-            algorithms, ring=replace(algorithms.ring, startup=0.0), fabric=replace(algorithms.fabric, startup=0.0)
-        ),
+    each = (
+        {op: replace(one, startup=0.0) for op, one in known.items()}
+        for known in (POD.algorithms.near, POD.algorithms.far)
     )
+    at_once = replace(POD, algorithms=Algorithms(*each))
     job = Job(NETWORKS["llama3-405b"], 512 * 8192, 8192)
 
     def data(stage: int, where: Cluster, times: int = 1) -> float:
@@ -216,7 +219,8 @@ def test_a_slower_link_never_makes_a_step_faster(left: float, level: str, pick: 
     job = Job(NETWORKS["mixtral-8x7b"], 512 * 4096, 4096)
     known = list(layouts(job, POD))
     layout = known[pick % len(known)]
-    worse = step_of(job, layout, replace(POD, levels=slowed(POD.levels, {level: left})))
+    slow = tuple(replace(one, rate=one.rate * (left if one.name == level else 1)) for one in POD.levels)
+    worse = step_of(job, layout, replace(POD, levels=slow))
     whole = step_of(job, layout, POD)
     assert worse.usual >= whole.usual * (1 - 1e-9)
     assert worse.fastest >= whole.fastest * (1 - 1e-9)
@@ -259,6 +263,154 @@ def test_what_binds_and_which_layout_would_not() -> None:
     assert other(job, slow, better) is None
 
 
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_the_bound_of_data_parallelism_does_not_grow_with_the_batch(zero: int) -> None:
+    """ZeRO-3 gathers weights in each micro-batch, so its tokens decide; 4 times the batch gave 4 times the bound."""
+    one, four = (
+        plan_of(Job(NETWORKS["llama3-8b"], times * 128 * 4096, 4096), Layout(4, 1, 128, zero=zero), POD)
+        for times in (1, 4)
+    )
+    assert one.critical_tokens is not None
+    assert four.critical_tokens is not None
+    assert four.critical_tokens <= one.critical_tokens * (1 + 1e-9)
+    assert (four.tokens, four.exchanged) == (4096, 1024 if zero > 1 else 4096)
+    assert one.exchanged == one.tokens
+
+
+def test_the_limit_of_tensor_parallelism_uses_the_selected_experts() -> None:
+    """Each token of mixtral-8x7b uses 2 of 8 experts of width 14,336, as many columns as llama3-70b has: 28,672."""
+    limits = [
+        plan_of(Job(NETWORKS[name], 512 * 4096, 4096), Layout(8, 2, 32, zero=3), POD).tensor_limit
+        for name in ("mixtral-8x7b", "llama3-70b")
+    ]
+    assert limits[0] == pytest.approx(limits[1])
+
+
+def test_sequences_and_plain_numbers() -> None:
+    """The part gbs is Megatron's --global-batch-size. Decimal numbers of tokens rarely divide into sequences."""
+    specs = [
+        read_job(f"GPT3-175B,TP=8,{batch}") for batch in ("gbs=1536", "tokens=3_145_728", "Tokens=3145728", "tokens=3M")
+    ]
+    assert {(spec.job.network.name, spec.job.tokens, spec.fields["tensor"]) for spec in specs} == {
+        ("gpt3-175b", 3 << 20, 8)
+    }
+    near = violations(read_job("llama3-8b,tokens=4e6").job, Layout(1, 1, 8), 8)
+    assert next(near) == (
+        "4000000 tokens are not a multiple of the sequence length 8192: write gbs=488 (tokens=3997696)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "nodes", "sequences"),
+    [
+        ("llama3-70b", 64, 512),  # 4M tokens
+        ("llama3-70b", 3, 528),  # 22 for each of 24 GPUs; 512 do not divide
+        ("llama3-405b", 2048, 2048),  # 16M tokens, as its authors; 4M recommended a layout with 68 % bubble
+        ("llama3-70b,dp=24,micro=5", 3, 600),
+        ("llama3-70b,pp=5,interleave=2", 5, 520),
+        ("llama3-70b,gbs=7", 3, 7),
+    ],
+)
+def test_a_job_without_a_batch_gets_one_that_divides(job: str, nodes: int, sequences: int) -> None:
+    assert read_job(job).suited(8 * nodes, nodes).job.sequences == sequences
+
+
+def test_parts_of_a_stage_are_whole() -> None:
+    """Megatron-LM: the layers of a stage are a multiple of its parts. LLaMA-3 405B has 8 layers, 7 at both ends."""
+    assert list(violations(Job(NETWORKS["llama3-70b"], 64 * 8192, 8192), Layout(8, 4, 1, interleave=3), 32)) == [
+        "interleave=3 does not divide the 20 layers of a stage"
+    ]
+    assert divides_stages(NETWORKS["llama3-405b"], 16, 7)
+    for one in layouts(Job(NETWORKS["llama3-70b"], 1 << 22, 8192), POD):
+        assert one.interleave == 1 or 80 % (one.pipeline * one.interleave) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        (
+            "mixtral-8x7b",
+            {
+                "model_type": "mixtral",
+                "hidden_size": 4096,
+                "num_hidden_layers": 32,
+                "num_attention_heads": 32,
+                "num_key_value_heads": 8,
+                "intermediate_size": 14336,
+                "num_local_experts": 8,
+                "num_experts_per_tok": 2,
+                "vocab_size": 32000,
+            },
+        ),
+        (
+            "deepseek-v3",
+            {
+                "model_type": "deepseek_v3",
+                "hidden_size": 7168,
+                "num_hidden_layers": 61,
+                "num_attention_heads": 128,
+                "num_key_value_heads": 128,
+                "intermediate_size": 18432,
+                "moe_intermediate_size": 2048,
+                "n_routed_experts": 256,
+                "num_experts_per_tok": 8,
+                "n_shared_experts": 1,
+                "first_k_dense_replace": 3,
+                "q_lora_rank": 1536,
+                "kv_lora_rank": 512,
+                "qk_nope_head_dim": 128,
+                "qk_rope_head_dim": 64,
+                "v_head_dim": 128,
+                "vocab_size": 129280,
+            },
+        ),
+        (
+            "bloom-176b",
+            {"model_type": "bloom", "n_layer": 70, "n_head": 112, "hidden_size": 14336, "vocab_size": 250880},
+        ),
+    ],
+)
+def test_a_config_of_hugging_face_has_the_sizes_of_the_model(name: str, config: dict[str, object]) -> None:
+    """mistralai/Mixtral-8x7B-v0.1, deepseek-ai/DeepSeek-V3 and bigscience/bloom, config.json (huggingface.co)."""
+    found, known = network_of(name, config), NETWORKS[name]
+    assert sizes.parameters(found) == pytest.approx(sizes.parameters(known), rel=0.002)
+    assert sizes.active_parameters(found) == pytest.approx(sizes.active_parameters(known), rel=0.002)
+    assert (found.experts, found.active, found.gated) == (known.experts, known.active, known.gated)
+
+
+def test_machine_types_without_a_cluster_are_few() -> None:
+    """Types with various GPUs, accelerators without published collectives, and GPUs without a known compute rate."""
+    failing = set()
+    for machine in machines():
+        try:
+            assert cluster_of(machine, 1).memory > 16e9, machine.name
+        except Unknown:
+            failing.add(machine.name)
+    assert failing == {
+        "aws-g7e.48xlarge",
+        "aws-trn1.32xlarge",
+        "aws-trn1n.32xlarge",
+        "aws-trn2.48xlarge",
+        "azure-nd96is-v5",
+        "dell-xe9680",
+        "hpe-cray-ex235a",
+        "hpe-cray-ex255a",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "measured"), [("azure-nc96ads-a100-v4", 31.5e9, 25e9), ("azure-nc48ads-a100-v4", 300e9, 238e9)]
+)
+def test_gpus_without_switches(name: str, rate: float, measured: float) -> None:
+    """Azure/azurehpc-health-checks: at least 25 GB/s of AllReduce over PCIe, and 238 GB/s between a bridged pair."""
+    where = cluster(name, 1)
+    assert where.levels[0].rate == pytest.approx(rate, rel=1e-3)
+    found = collective_of(Request("all_reduce", 1 << 30, where.gpus), where)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low.bus_bandwidth <= measured <= found.high.bus_bandwidth
+
+
 def test_training_time_is_steps_of_tokens() -> None:
     """LLaMA-3 405B: 3.8e25 FLOP on 16 384 H100 at 42 % are 66 days; Meta says 54 and more."""
     plan = plan_of(LLAMA_405B, Layout(8, 16, 128, interleave=7), cluster("nvidia-dgx-h100", 2048))
@@ -274,7 +426,9 @@ def test_training_time_is_steps_of_tokens() -> None:
         ("llama3-8b,tp=two", "tp=two: not a number"),
         ("llama3-8b,gpus=8", "'gpus=8' is not part of a job"),
         ("llama3-8b,tp=2,tp=4", "tp is given twice"),
-        ("llama3-8b,tokens=0", "tokens and seq must be at least 1"),
+        ("llama3-8b,tokens=0", "tokens, gbs and seq must be at least 1"),
+        ("llama3-8b,tokens=4M,gbs=8", "tokens and gbs exclude each other"),
+        ("llama3-9b", "no model is called 'llama3-9b'; did you mean 'llama3-8b'"),
         ("llama3-8b,tokens=1.0001", "not a whole number"),
     ],
 )

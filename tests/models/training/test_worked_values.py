@@ -8,13 +8,14 @@ rounding, the test does too, and docs/reference/collectives.md names it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 
-from linkgauge.models.training import collectives
-from linkgauge.models.training import network_tiers as levels
+from linkgauge.models.bandwidth import collectives
+from linkgauge.models.bandwidth import network_tiers as levels
+from linkgauge.models.bandwidth.network_tiers import Level
 from linkgauge.models.training.cluster_fabric import Node, Switches, bisection, domain, fat_tree, nvswitch_rates
-from linkgauge.models.training.network_tiers import Level
 from linkgauge.models.training.roofline import (
     add_time,
     bubble,
@@ -39,6 +40,16 @@ SUPERPOD = (Level("node", 8, NVLINK4), Level("leaf", 32, NODE), Level("spine", 4
 DGX_H100 = Node(8, NVLINK4, 8, 50e9)
 
 
+def usable(tiers: Sequence[Level]) -> float:
+    """Bytes per second of an AllGather."""
+    return 1 / levels.all_gather(1.0, tiers)
+
+
+def sharded(size: float, tiers: Sequence[Level], ranks: int, inner: int) -> float:
+    """Seconds of a ReduceScatter of an array that is also sharded over `inner` neighbours."""
+    return levels.all_gather(size / inner, levels.group(tiers, ranks // inner, inner))
+
+
 def digits(value: float, places: int = 3) -> float:
     """To so many digits, cut off, as those sources do that do not round."""
     scale = 10.0 ** (places - 1 - math.floor(math.log10(value)))
@@ -47,7 +58,7 @@ def digits(value: float, places: int = 3) -> float:
 
 def test_1_a_node_of_h100() -> None:
     """BOOK: 4 switches of 64 ports; 6.4 TB/s of switch, 3.6 used, and as much bisection, both directions summed."""
-    assert nvswitch_rates(DGX_H100, 4, 64, 25e9) == (6.4e12, 3.6e12)
+    assert nvswitch_rates(8, NVLINK4, 4, 64, 25e9) == (6.4e12, 3.6e12)
     assert 2 * bisection(SUPERPOD[:1]) == 3.6e12
 
 
@@ -73,9 +84,9 @@ def test_4_a_sparse_all_to_all() -> None:
 def test_5_levels_of_a_superpod() -> None:
     """BOOK: 400 GB/s a node at each level; 514, 413 GB/s and 17.1 TB/s, so 413 GB/s."""
     assert fat_tree(DGX_H100, 128, Switches(64, 50e9, rails=True)) == SUPERPOD
-    assert [round(levels.usable_rate([one]) / 1e9) for one in SUPERPOD[:2]] == [514, 413]
-    assert round(levels.usable_rate(SUPERPOD[2:]) / 1e12, 1) == 17.1
-    assert round(levels.usable_rate(SUPERPOD) / 1e9) == 413
+    assert [round(usable([one]) / 1e9) for one in SUPERPOD[:2]] == [514, 413]
+    assert round(usable(SUPERPOD[2:]) / 1e12, 1) == 17.1
+    assert round(usable(SUPERPOD) / 1e9) == 413
     assert 8 * 64 * 50e9 / 2 / 32 == SUPERPOD[2].rate * 4 / 128 == NODE  # half of a unit's ports; all that go up
 
 
@@ -85,14 +96,14 @@ def test_6_a_reduction_at_the_spine() -> None:
     spine = [*SUPERPOD[:2], Level("spine", 4, 25.6e12 / 4)]
     in_network = array * 256 / 256 / spine[2].rate  # once over the link of each unit
     assert in_network == array / 6.4e12
-    assert levels.reduce_scatter(array, spine, inner=256) == pytest.approx(in_network * 3 / 4)  # one pass of a ring
+    assert sharded(array, spine, 1024, 256) == pytest.approx(in_network * 3 / 4)  # one pass of a ring
 
 
 def test_6_reductions_of_sharded_arrays() -> None:
     """BOOK: node time B / (W min(Y, D)); fabric time B D / (W_node max(D, Y)), without their (D-1)/D."""
     nodes = [Level("node", 8, NVLINK4), Level("leaf", 1000, NODE)]
-    assert levels.reduce_scatter(1.0, nodes, inner=4) == pytest.approx(max(1 / (NVLINK4 * 4), 1 / NODE), rel=2e-3)
-    assert levels.reduce_scatter(1.0, nodes, inner=64) == pytest.approx(8 / (NODE * 64), rel=2e-3)
+    assert sharded(1.0, nodes, 8000, 4) == pytest.approx(max(1 / (NVLINK4 * 4), 1 / NODE), rel=2e-3)
+    assert sharded(1.0, nodes, 8000, 64) == pytest.approx(8 / (NODE * 64), rel=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -230,6 +241,6 @@ def test_beyond_one_node_an_all_to_all_falls_by_more_than_four_times() -> None:
 def test_two_nodes_are_held_by_the_node() -> None:
     """BOOK: B / 514e9 in each node, B / 800e9 between them."""
     two = [SUPERPOD[0], Level("leaf", 2, NODE)]
-    assert round(levels.usable_rate(two) / 1e9) == 514
-    assert levels.usable_rate(two[1:]) == 800e9
+    assert round(usable(two) / 1e9) == 514
+    assert usable(two[1:]) == 800e9
     assert levels.slowest(two).name == "node"

@@ -1,36 +1,31 @@
-"""`linkgauge plan` for programs (docs/operate/plan.md): step time, bottleneck and best layout of a training job.
-
-`plan` and `sweep` return the results of the models, `frame` returns either as a pandas table. They raise BadInput. Its
-message names the constraint.
-"""
+"""The cluster that the options of `linkgauge plan` and `linkgauge collective` describe."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ...models.catalog import machines
-from ...models.catalog.gpus import Product, product_of
-from ...models.facts.gpu import Gpu
-from ...models.facts.machine import Pci
-from ...models.facts.records import Flow
-from ...models.site.schema import Machine
-from ...models.training.cluster import Cluster, cluster_of, with_measured
-from ...models.training.cluster_fabric import Switches
-from ...models.training.collectives import time_of
-from ...models.training.job_spec import JobSpec, read_job
-from ...models.training.message_times import Points, pace_of, seconds
-from ...models.training.network_tiers import group
-from ...models.training.planner import Plan, Sweep, plan_of
-from ...models.training.planner import sweep as sweep_of
-from ..inputs.resolve import BadInput, site
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ....models.bandwidth.collectives import time_of
+from ....models.bandwidth.message_times import Points, pace_of, seconds
+from ....models.bandwidth.network_tiers import group
+from ....models.catalog import machines
+from ....models.catalog.gpus import Product, product_of
+from ....models.facts.gpu import Gpu
+from ....models.facts.machine import Pci
+from ....models.facts.records import Flow
+from ....models.site.schema import Machine
+from ....models.training.cluster import Cluster, cluster_of, with_measured
+from ....models.training.cluster_fabric import Switches
+from ...inputs.site_file import BadInput, site
 
 if TYPE_CHECKING:
-    from ...models.inventory.snapshot import Snapshot
+    from ....models.inventory.snapshot import Snapshot
 
 _PORTS = re.compile(r"(\d{1,4})x(\d{1,5}(?:\.\d{1,3})?)")
 _MEASURED = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv")
@@ -38,8 +33,7 @@ _LIKE_ALL_REDUCE = ("all_gather", "reduce_scatter")  # collectives that use its 
 _LEAST = 1 << 16  # bytes: tables round the bandwidth of smaller messages
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Struct, frozen=True):
     """The cluster: a machine type by name or from a node, the number of machines, and their network."""
 
     machine: str | None = None
@@ -53,49 +47,13 @@ class Where:
     site: str | None = None
 
 
-def plan(job: str, where: Where) -> Plan:
-    """Plan the layout that the job names: "llama3-70b,tp=8,dp=64,tokens=4M". Raises BadInput."""
-    spec, cluster = _job_and_cluster(job, where)
-    try:
-        return plan_of(spec.job, spec.layout(cluster.gpus), cluster)
-    except ValueError as wrong:
-        raise BadInput(str(wrong)) from None
-
-
-def sweep(job: str, where: Where, best: int = 10) -> tuple[Plan, Sweep]:
-    """Try all layouts. Returns the plan of the best one, and the sweep with the best layouts. Raises BadInput."""
-    spec, cluster = _job_and_cluster(job, where)
-    if spec.fields:
-        raise BadInput(f"--sweep tries all layouts: leave out {', '.join(spec.fields)}, or leave out --sweep")
-    try:
-        found = sweep_of(spec.job, cluster, best)
-        return plan_of(spec.job, found.best[0].layout, cluster), found
-    except ValueError as wrong:
-        raise BadInput(str(wrong)) from None
-
-
-def frame(found: Plan | Sweep) -> Any:
-    """A pandas.DataFrame: one row per part of the step for a plan, one row per layout for a sweep.
-
-    Needs pandas: pip install "linkgauge[frames]". Raises BadInput without it.
-    """
-    try:
-        from ...exporters.formats.plan_frame import as_frame
-    except ImportError:
-        raise BadInput('pandas is not installed: pip install "linkgauge[frames]"') from None
-    return as_frame(found)
-
-
-def _job_and_cluster(job: str, where: Where) -> tuple[JobSpec, Cluster]:
-    try:
-        spec = read_job(job)
-    except ValueError as wrong:
-        raise BadInput(f"{job}: {wrong}") from None
-    return spec, cluster(where)
-
-
 def cluster(where: Where) -> Cluster:
     """The cluster with its measured collective times. Raises BadInput."""
+    return machine_and_cluster(where)[1]
+
+
+def machine_and_cluster(where: Where) -> tuple[Machine, Cluster]:
+    """The machine type, and the cluster with its measured collective times. Raises BadInput."""
     if where.nodes < 1:
         raise BadInput(f"--nodes {where.nodes}: at least one node is required")
     needs_node = where.machine is None or bool(where.source)
@@ -109,7 +67,7 @@ def cluster(where: Where) -> Cluster:
         raise BadInput(str(wrong)) from None
     if where.machine is not None and where.source and not measured:
         raise BadInput(f"--from {', '.join(where.source)}: holds no table of nccl-tests or rccl-tests")
-    return with_measured(found, measured)
+    return machine, with_measured(found, measured)
 
 
 def _cluster(machine: Machine, nodes: int, where: Where, product: Product | None) -> Cluster:
@@ -132,7 +90,7 @@ def _pair(text: str, option: str) -> tuple[int, float]:
 
 
 def _snapshot_of(where: Where) -> Snapshot:
-    from .output.reports import snapshot_of
+    from ..output.reports import snapshot_of
 
     return snapshot_of(where.root, where.source, where.site)
 

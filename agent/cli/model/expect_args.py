@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from ...exporters.text import expect as exporter
-from ...exporters.text.expect_flows import as_flows
-from ...models.bandwidth.breakdown import explained
-from ...models.bandwidth.endpoint_names import resolve_ends
-from ...models.bandwidth.link_levels import hierarchy, short
-from ...models.facts.records import COLLECTIVES, EGRESS, Flow
-from ...models.graph.topology import Topology
-from ...models.inventory.snapshot import Snapshot
-from ..inputs.resolve import BadInput
+from ....exporters.text import expect as exporter
+from ....exporters.text.expect_flows import as_flows
+from ....models.bandwidth.breakdown import explained
+from ....models.bandwidth.endpoint_names import resolve_ends
+from ....models.bandwidth.link_levels import hierarchy, short
+from ....models.facts.records import COLLECTIVES, EGRESS, Flow
+from ....models.graph.topology import Topology
+from ....models.inventory.snapshot import Snapshot
+from ...inputs.site_file import BadInput
+from .sizes import read_size
 
 _ARROW = "->"
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?", re.IGNORECASE)
 _DISKS = frozenset({"nvme", "disk", "partition", "array"})
 _MEMORIES = frozenset({"gpu", "numa"})
 _NETWORK = frozenset({"nic", "port", "netdev"})
@@ -38,7 +37,7 @@ def expect(
             else exporter.as_json([level for tier in tiers for level in tier.levels])
         )
     try:
-        flows = tuple(dict.fromkeys(_flows(snapshot.topology, ends, op, via, _bytes(size))))
+        flows = tuple(dict.fromkeys(_flows(snapshot, ends, op, via, None if size is None else read_size(size))))
     except LookupError as wrong:
         raise BadInput(str(wrong.args[0])) from None
     found = explained(snapshot, flows, concurrent)
@@ -54,18 +53,18 @@ def expect(
     return exporter.as_json(found)
 
 
-def _flows(topology: Topology, ends: Sequence[str], op: str | None, via: str, size: int | None) -> Iterator[Flow]:
+def _flows(snapshot: Snapshot, ends: Sequence[str], op: str | None, via: str, size: int | None) -> Iterator[Flow]:
     """The flows that the arguments name: each 'a->b', one or two ends, or the ranks of a collective."""
     if op in COLLECTIVES or op == EGRESS:
         if any(_ARROW in end for end in ends):
             raise BadInput(f"all ends of {op} send: write the ends without '{_ARROW}'")
-        yield Flow(op, tuple(dict.fromkeys(name for end in ends for name in resolve_ends(topology, end))), size, via)
+        yield Flow(op, tuple(dict.fromkeys(name for end in ends for name in resolve_ends(snapshot, end))), size, via)
         return
-    for names in _pairs(topology, ends):
-        yield Flow(op or _usual(topology, names), names, size, via)
+    for names in _pairs(snapshot, ends):
+        yield Flow(op or _usual(snapshot.topology, names), names, size, via)
 
 
-def _pairs(topology: Topology, ends: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _pairs(snapshot: Snapshot, ends: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """The ends of each flow: a single end, or each pair of a name of the first end and another one of the second."""
     arrows = [end for end in ends if _ARROW in end]
     if arrows and len(arrows) < len(ends):
@@ -76,13 +75,15 @@ def _pairs(topology: Topology, ends: Sequence[str]) -> Iterator[tuple[str, ...]]
     for pair in [end.split(_ARROW) for end in arrows] or [list(ends)]:
         if len(pair) > 2 or not all(map(str.strip, pair)):
             raise BadInput(f"{_ARROW.join(pair)!r} is not a flow: write it as 'gpu0{_ARROW}numa0'")
-        combinations = list(product(*(resolve_ends(topology, end.strip()) for end in pair)))
+        combinations = list(product(*(resolve_ends(snapshot, end.strip()) for end in pair)))
         if not any(len(set(combination)) == len(combination) for combination in combinations):
             raise BadInput(
                 f"both ends are {combinations[0][0]}: name it once for its memory, or name two different ends"
             )
         yield from (
-            _whole(topology, combination) for combination in combinations if len(set(combination)) == len(combination)
+            _whole(snapshot.topology, combination)
+            for combination in combinations
+            if len(set(combination)) == len(combination)
         )
 
 
@@ -103,21 +104,6 @@ def _usual(topology: Topology, ends: tuple[str, ...]) -> str:
     if source in _DISKS:
         return "read"
     return "write" if target in _DISKS or {source, target} & _NETWORK else "copy"
-
-
-def _bytes(text: str | None) -> int | None:
-    """ "64MiB", "64M" and "67108864" are equal; "64MB" is 64 million. Raises BadInput."""
-    if text is None:
-        return None
-    read = _SIZE.fullmatch(text.strip())
-    if read is None:
-        raise BadInput(f"--size {text}: not a size: write 64MiB, 1G or a number of bytes")
-    number, unit, suffix = read.groups()
-    base = 1000 if suffix and suffix.lower() == "b" else 1024
-    size = int(float(number) * base ** (" kmgt".index(unit.lower()) if unit else 0))
-    if not 0 < size < 1 << 50:
-        raise BadInput(f"--size {text}: write a size from 1 byte to 1 PiB")
-    return size
 
 
 def _no_path(topology: Topology, flow: Flow) -> str:

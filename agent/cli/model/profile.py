@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options.input import complete_machine, from_options
-from .options.measuring import measuring_options
-from .output.write import clear_errors, write
+from ..options.input import complete_machine, from_options
+from ..options.measuring import measuring_options
+from ..output.write import clear_errors, write
 
 if TYPE_CHECKING:
-    from ..measuring.session import MeasurementOptions
+    from ...measuring.session import MeasurementOptions
 
 
-@click.command(short_help="Show a machine type, or write one from this node.")
+@click.command()
 @click.argument("machine", required=False, shell_complete=complete_machine)
 @from_options
 @click.option("--list", "every", is_flag=True, help="List the known machine types.")

@@ -97,6 +97,11 @@ def bus_factor(op: str, ranks: int) -> float:
     return _BUS[op] * (ranks - 1) / ranks
 
 
+def array_of(op: str, size: float, ranks: int) -> float:
+    """Bytes of the whole array for a message of `size` bytes, as nccl-tests count it."""
+    return size * ranks if op == "alltoall" else size
+
+
 def bus_bandwidth(op: str, ranks: int, size: float, seconds: float) -> float:
     """The busbw of nccl-tests, in bytes per second, for a message of `size` bytes that took `seconds`."""
     return size / seconds * bus_factor(op, ranks)

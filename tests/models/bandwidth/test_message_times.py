@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.bandwidth.collective_algorithms import algorithms_of, known_algorithms, rated_bus
+from linkgauge.models.bandwidth.collectives import bus_bandwidth
+from linkgauge.models.bandwidth.message_times import STILL, Pace, pace_of, seconds
+from linkgauge.models.bandwidth.network_tiers import Level, group
 from linkgauge.models.catalog.collectives import collectives
 from linkgauge.models.catalog.links import links
-from linkgauge.models.training.collective_algorithms import algorithms_of, known_algorithms, rated_bus
-from linkgauge.models.training.collectives import bus_bandwidth
-from linkgauge.models.training.message_times import STILL, Pace, pace_of, seconds
-from linkgauge.models.training.network_tiers import Level, group
 
 ROOT = Path(__file__).parents[3]
 CURVES = ROOT.parent / "shared" / "facts" / "msgsize_curves.csv"
@@ -102,7 +102,7 @@ def test_a_platform_has_one_vote() -> None:
 def test_without_any_alltoall_a_ring_stands_in() -> None:
     rows = [one for one in collectives() if one.op == "all_reduce"]
     found = algorithms_of("nvlink3", rows=rows)
-    assert found.direct.startup == pytest.approx(found.ring.startup)
+    assert found.near["alltoall"].startup == pytest.approx(found.near["all_reduce"].startup)
 
 
 def test_of_links_without_any_published_collective_nothing_is_said() -> None:

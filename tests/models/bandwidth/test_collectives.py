@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.bandwidth import collectives
+from linkgauge.models.bandwidth import network_tiers as levels
+from linkgauge.models.bandwidth.network_tiers import Level
 from linkgauge.models.training import cluster_fabric as fabric
-from linkgauge.models.training import collectives
-from linkgauge.models.training import network_tiers as levels
 from linkgauge.models.training.cluster_fabric import Node, Switches, fat_tree
-from linkgauge.models.training.network_tiers import Level
 
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv")
 sizes = st.floats(1, 1e12)
@@ -101,24 +101,6 @@ def test_one_level_is_a_ring_and_more_are_never_faster(size: float, tree: tuple[
     assert levels.all_gather(size, tree) >= levels.all_gather(size, tree[:-1])
 
 
-@given(trees, st.floats(0.01, 1))
-def test_a_slower_link_never_helps_and_an_equal_one_costs_nothing(tree: tuple[Level, ...], left: float) -> None:
-    for op in ("all_reduce", "all_gather", "reduce_scatter", "alltoall"):
-        assert levels.slowdown(op, tree, {one.name: 1.0 for one in tree}) == 1.0
-        assert 1 <= levels.slowdown(op, tree, {tree[0].name: left}) <= 1 / left * (1 + 1e-9)
-        assert levels.slowdown(op, tree, {one.name: left for one in tree}) == pytest.approx(
-            1 / left if levels.ranks_of(tree) > 1 else 1.0
-        )
-
-
-def test_what_carries_nothing_is_no_slowdown() -> None:
-    with pytest.raises(ValueError, match="ends a collective"):
-        levels.slowdown("all_reduce", PODS, {"leaf": 0.0})
-    with pytest.raises(KeyError):
-        levels.slowdown("broadcast", PODS, {"leaf": 0.5})
-    assert levels.slowdown("all_reduce", PODS, {"core": 0.5}) == 1.0
-
-
 def test_groups_of_a_superpod() -> None:
     """Tensor parallel in the node, its replicas one GPU of each node, stages whole units apart."""
     assert levels.group(PODS, 8) == PODS[:1]
@@ -134,17 +116,6 @@ def test_groups_of_a_superpod() -> None:
 def test_the_group_of_all_is_all(tree: tuple[Level, ...]) -> None:
     every = levels.ranks_of(tree)
     assert levels.group(tree, every) == tuple(one for one in tree if one.children > 1)
-
-
-@given(sizes, st.integers(0, 3), st.integers(0, 7))
-def test_a_group_takes_what_the_formula_of_sharded_arrays_says(size: float, inner: int, outer: int) -> None:
-    """Y neighbours hold a part each, and 2^outer such groups reduce them: the same by either function."""
-    sharded, ways = 2**inner, 2**outer
-    part = levels.all_gather(size / sharded, levels.group(PODS, ways, sharded))
-    tree = levels.group(PODS, ways * sharded)
-    if sharded == 8:
-        assert part == pytest.approx(levels.reduce_scatter(size, tree, inner=sharded))
-    assert part <= levels.reduce_scatter(size, tree, inner=1) * (1 + 1e-9)
 
 
 def test_oversubscription_holds_from_the_spine_on() -> None:
@@ -191,20 +162,6 @@ def test_trees_have_room_for_all_nodes_and_no_whole_child_too_many(
     assert levels.ranks_of(tree) >= 8 * nodes
     assert levels.below(tree)[-2] < 8 * nodes or len(tree) == 1
     assert all(one.rate > 0 for one in tree)
-
-
-def test_what_one_slow_part_does_to_the_whole() -> None:
-    """A NIC at half of its rate: NCCL gives all equal parts, so that the node moves half; balanced, 15 of 16 parts."""
-    port = fabric.cost(PODS, fabric.slow(PODS, "port", 0.5))
-    assert port == {"all_reduce": 2.0, "all_gather": 2.0, "reduce_scatter": 2.0, "alltoall": 2.0}
-    balanced = fabric.cost(PODS, fabric.slow(PODS, "port", 0.5, nics=8, even=False))
-    assert balanced["all_reduce"] == pytest.approx(16 / 15)
-    assert fabric.slow(PODS, "leaf", 0.5) == {"leaf": 0.5, "spine": 0.5}
-    assert fabric.slow(PODS, "node", 0.5) == {"node": 0.5, "leaf": 0.5}
-    # In a pair of nodes the GPUs hold the ring, not the NICs: little is lost by a slow port.
-    pair = fat_tree(Node(8, 450e9, 8, 50e9), 2, Switches(64, 50e9))
-    assert fabric.cost(pair, fabric.slow(pair, "port", 0.9))["all_reduce"] == 1.0
-    assert fabric.slow(pair[:1], "port", 0.5) == {}
 
 
 def test_tori() -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from ...exporters.formats.site_toml import FROM_NODE, as_toml
-from ...models.bandwidth.profile_from_node import Unrecognisable, machine_of
-from ...models.catalog import machines
-from ...models.inventory.snapshot import Snapshot
-from ...models.site.schema import Machine, Site
-from ..inputs import resolve as inputs
-from ..inputs.resolve import BadInput, Input
-from ..measuring.session import MeasurementOptions
-from ..pipeline.diagnose import examine
-from .output.progress import show_progress
-from .output.reports import snapshot_of, warn_unread_dumps
+from ....exporters.formats.site_toml import FROM_NODE, as_toml
+from ....models.bandwidth.profile_from_node import Unrecognisable, machine_of
+from ....models.catalog import machines
+from ....models.inventory.snapshot import Snapshot
+from ....models.site.schema import Machine, Site
+from ...inputs import resolve as inputs
+from ...inputs import site_file
+from ...inputs.resolve import Input
+from ...inputs.site_file import BadInput
+from ...measuring.session import MeasurementOptions
+from ...pipeline.diagnose import examine
+from ..output.progress import show_progress
+from ..output.reports import snapshot_of, warn_unread_dumps
 
 
 def profile_text(
@@ -31,11 +33,11 @@ def profile_text(
 ) -> str:
     """The output of `linkgauge profile`. Raises BadInput."""
     if every:
-        return listing(inputs.site(site))
+        return listing(site_file.site(site))
     if machine is not None:
-        return machine_toml(machine, inputs.site(site))
+        return machine_toml(machine, site_file.site(site))
     if from_node:
-        return from_accepted_node(inputs.of(root, source), inputs.site(site), name, options, anyway)
+        return from_accepted_node(inputs.of(root, source), site_file.site(site), name, options, anyway)
     return recognised(snapshot_of(root, source, site))
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...exporters.text import plan as exporter
-from ...models.training.planner import Plan, other
-from ...models.training.step_time import Step
-from ..inputs.resolve import BadInput
-from .plan_api import Where, plan, sweep
+from ....exporters.text import plan as exporter
+from ....models.training.planner import Plan, other
+from ....models.training.step_time import Step
+from ...inputs.site_file import BadInput
+from .plan_api import plan, sweep
+from .where import Where
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -41,7 +42,7 @@ def _tokens(text: str | None) -> float | None:
 
 def _draw(found: Plan, steps: Sequence[Step], path: str) -> None:
     try:
-        from ...exporters.formats.plan_chart import draw
+        from ....exporters.formats.plan_chart import draw
     except ImportError:
         raise BadInput("--plot needs matplotlib: pip install 'linkgauge[plot]'") from None
     try:

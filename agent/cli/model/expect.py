@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from .options.input import OPS, VIA, from_options
-from .output.write import clear_errors, write
+from ..options.input import OPS, VIA, from_options
+from ..output.write import clear_errors, write
 
 
-@click.command(short_help="Show the expected rates of links and flows, and their bottlenecks.")
+@click.command()
 @click.argument("ends", nargs=-1)
 @from_options
 @click.option("--op", metavar="OP", type=click.Choice(OPS), help=f"{', '.join(OPS)}.  [default: depends on the ENDS]")
@@ -43,7 +43,10 @@ def expect(
     linkgauge expect 'gpu*' --op all_reduce       a collective
     """  # noqa: D301 (click wants the character itself)
     with clear_errors():
+        from ..output.reports import snapshot_of
         from .expect_args import expect as expecting
-        from .output.reports import snapshot_of
 
-        write(expecting(snapshot_of(root, source, site), ends, op, via or "", size, concurrent, form), None)
+        write(
+            expecting(snapshot_of(root, source, site, serials=bool(ends)), ends, op, via or "", size, concurrent, form),
+            None,
+        )

@@ -7,16 +7,17 @@ others move other parts of the array.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from operator import mul
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from . import collectives
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """`rate` is that of all links of one child together, in bytes per second and one direction."""
 
     name: str  # name of the connecting switch: "node", "leaf", "spine"
@@ -42,37 +43,18 @@ def all_gather(size: float, levels: Sequence[Level]) -> float:
     return max((collectives.all_gather(size, one.children, one.rate) for one in levels), default=0.0)
 
 
-def usable_rate(levels: Sequence[Level]) -> float:
-    """min_i D_i W_i / (D_i - 1): bytes per second of an AllGather or ReduceScatter."""
-    return 1 / all_gather(1.0, levels)
-
-
-def reduce_scatter(size: float, levels: Sequence[Level], inner: int = 1) -> float:
-    """For an array also sharded over `inner` neighbouring GPUs: max_i size (D-1) S / (D max(Y, S) W).
-
-    S is the number of GPUs below one child. For many nodes this tends to size D_node / (W_node max(D_node, Y)). The
-    source's formula for any tree has no S in the numerator: its W is the rate of one GPU's share of the link.
-    """
-    times = (
-        collectives.reduce_scatter(size * width / max(inner, width), one.children, one.rate)
-        for one, width in zip(levels, below(levels), strict=False)
-        if width * one.children > inner
-    )
-    return max(times, default=0.0)
-
-
 def all_to_all(size: float, levels: Sequence[Level]) -> float:
     """The data that leaves a child, divided by its rate. Over M nodes: size (M-1) / (M² W_node)."""
-    return max((size * time for time, _ in _exchanges(levels)), default=0.0)
+    return max((size * time for time, _ in exchanges(levels)), default=0.0)
 
 
 def slowest_exchange(levels: Sequence[Level]) -> Level:
     """The level that limits an AllToAll."""
-    return max(_exchanges(levels), key=lambda timed: timed[0])[1]
+    return max(exchanges(levels), key=lambda timed: timed[0])[1]
 
 
-def _exchanges(levels: Sequence[Level]) -> Iterator[tuple[float, Level]]:
-    """Each level with its seconds per byte."""
+def exchanges(levels: Sequence[Level]) -> Iterator[tuple[float, Level]]:
+    """Each level with its seconds per byte of an AllToAll."""
     every = ranks_of(levels)
     for one, width in zip(levels, below(levels), strict=False):
         yield width * (every - width) / every**2 / one.rate if one.children > 1 else 0.0, one
@@ -100,24 +82,3 @@ def _seen(levels: Sequence[Level], ranks: int, stride: int) -> Iterator[Level]:
             # At least one group, and at most as many groups as GPUs below a child.
             share = min(1.0, inside / lower) * ((children - 1) / (one.children - 1) if one.mesh else 1.0)
             yield replace(one, children=children, rate=one.rate * share)
-
-
-def slowed(levels: Sequence[Level], left: Mapping[str, float]) -> tuple[Level, ...]:
-    """The levels if one child of each named level keeps only a share of its rate. All others wait for it."""
-    return tuple(replace(one, rate=one.rate * left.get(one.name, 1.0)) for one in levels)
-
-
-_TAKES = {"all_reduce": all_gather, "all_gather": all_gather, "reduce_scatter": all_gather, "alltoall": all_to_all}
-
-
-def slowdown(op: str, levels: Sequence[Level], left: Mapping[str, float]) -> float:
-    """The slowdown factor of a collective with long messages. 1.0 if another level limits it before and after.
-
-    Names of missing levels are ignored. KeyError: an operation other than all_reduce, all_gather, reduce_scatter and
-    alltoall. ValueError: a level with no rate left.
-    """
-    if any(share <= 0 for share in left.values()):
-        raise ValueError("a link that carries nothing ends a collective: there is no slowdown")
-    takes = _TAKES[op]
-    whole = takes(1.0, levels)
-    return takes(1.0, slowed(levels, left)) / whole if whole else 1.0

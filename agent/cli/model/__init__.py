@@ -1,0 +1,1 @@
+"""Commands that show what links should give, and what a training should take."""
