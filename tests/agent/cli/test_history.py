@@ -1,0 +1,108 @@
+"""`linkgauge history`: thirty days of a service, and its errors."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import CliRunner, Result
+from msgspec.structs import replace
+
+from linkgauge.agent.cli.main import main
+from linkgauge.agent.state.history_file import FILE, Writer
+from linkgauge.models.facts.units import as_utc, from_utc
+from linkgauge.models.report import Level
+from tests.support.nodes.daemon_nodes import Node
+from tests.support.screens import screen
+
+DAY = 86400.0
+STATES = {0: "healthy", 10: "nic", 11: "healthy", 20: "pcie"}  # day: the node of tests/support/screens.py
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, ["history", *words], prog_name="linkgauge")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hourly copies to two GPUs; from day 20 on gpu1 is 3 % slower."""
+    folder = tmp_path_factory.mktemp("state")
+    writer, random, now = Writer(str(folder)), Random(3), time.time()
+    for hour in range(30 * 24):
+        at = now - 30 * DAY + (hour + 1) * 3600
+        report = screen(STATES[max(day for day in STATES if day <= hour / 24)])
+        slow = 1 - 0.03 * (hour >= 20 * 24)
+        rates = {"gpu0": 55e9 * random.gauss(1, 0.002), "gpu1": 55e9 * random.gauss(1, 0.002) * slow}
+        levels = tuple(
+            Level(op="copy", ends=("numa0", gpu), observed=rate, observed_at=as_utc(at)) for gpu, rate in rates.items()
+        )
+        writer.add(replace(report, levels=levels), at)
+    writer.close()
+    return folder
+
+
+def test_states_and_rates(folder: Path) -> None:
+    lines = run("--state-dir", str(folder), "--since", "31d").output.splitlines()
+    assert [line.partition("Z  ")[2] or line for line in lines[:8]] == [
+        "HISTORY  this node  4 states, 2 measured flows",
+        "ok",
+        "ok -> failed",
+        "    new  critical nic-port-down: mlx5_4/1 (3c:00.0) is down (DOWN/Polling)",
+        "failed -> ok",
+        "    gone critical nic-port-down: mlx5_4/1 (3c:00.0) is down (DOWN/Polling)",
+        "ok -> failed",
+        "    new  critical pcie-link-narrow: gpu1 (module 2, 1e:00.0) runs on x8 of x16",
+    ]
+    assert [line[:41] for line in lines[9:12]] == [
+        "flow                                rates",
+        "copy numa0-gpu0                       720",
+        "copy numa0-gpu1                       720",
+    ]
+    assert lines[12].endswith(": 55.0 GB/s -> 53.4 GB/s (-3.0%)")
+
+
+def test_one_device(folder: Path) -> None:
+    lines = run("gpu0", "--state-dir", str(folder)).output.splitlines()
+    assert [line.partition("Z  ")[2] or line.split("  ")[0] for line in lines] == [
+        "HISTORY",
+        "ok",
+        "",
+        "flow",
+        "copy numa0-gpu0",
+    ]
+
+
+def test_json_has_the_start_of_a_change(folder: Path) -> None:
+    found = json.loads(run("gpu1", "--state-dir", str(folder), "--format", "json").output)
+    (rates,) = found["rates"]
+    assert (found["schema"], len(found["states"]), len(rates["rates"])) == ("linkgauge.history/1", 2, 720)
+    assert time.time() - from_utc(rates["change"]["start"]) == pytest.approx(10 * DAY, abs=DAY)
+
+
+def test_a_picture(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra [plot] is not installed")
+    picture = tmp_path / "rates.svg"
+    assert run("gpu1", "--state-dir", str(folder), "--plot", str(picture)).exit_code == 0
+    assert picture.read_text().startswith("<?xml")
+
+
+def test_errors_name_the_remedy(tmp_path: Path, folder: Path) -> None:
+    absent = run("--state-dir", str(tmp_path))
+    assert absent.exit_code == 64
+    assert "history.sqlite3: No such file or directory. Start the service with 'systemctl start" in absent.output
+    (tmp_path / FILE).write_bytes(b"no database" * 1000)
+    damaged = run("--state-dir", str(tmp_path))
+    assert (damaged.exit_code, damaged.output.rstrip().endswith("file is not a database")) == (64, True)
+    assert run("--state-dir", str(folder), "--since", "3x").exit_code == 64
+
+
+def test_the_service_writes_it(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    for _ in range(3):
+        node.cycle()
+    lines = run("--state-dir", str(tmp_path), "--since", "4000d").output.splitlines()
+    assert lines[0] == "HISTORY  hgx  1 state, 0 measured flows"
+    assert lines[1].endswith("Z  ok")
