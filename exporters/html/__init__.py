@@ -1,0 +1,1 @@
+"""Pages for a browser: the front page of the service, and a report in one file."""

@@ -1,0 +1,97 @@
+"""The HTML report: complete, escaped, and without scripts or addresses of other hosts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from linkgauge.exporters.html.report_page import as_html
+from linkgauge.exporters.text.terminal import safe
+from linkgauge.models.diagnosis.headlines import one_line
+from linkgauge.models.report import Report
+from tests.support.nodes.described import ALL, EACH, node, report_of
+from tests.support.nodes.measured_reports import measured
+from tests.support.screens import SCREENS, screen
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+HOSTILE = ("<script>alert(1)</script>", "</style><svg/onload=x>", "{{ 7*7 }}", "\u202egnp.exe", "x" * 300, "\x1b[31m")
+
+
+class Page(HTMLParser):
+    """The tags and texts of a page. Fails if a tag is not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += f"{data} "
+
+
+def test_the_page_of_a_node_with_three_faults(golden: Callable[[Path, str], None]) -> None:
+    golden(
+        GOLDEN / "report_three.html", re.sub(r"linkgauge \d+\.\d+\.\d+", "linkgauge 0.0.0", as_html(screen("three")))
+    )
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_each_finding_is_there_with_its_steps(name: str) -> None:
+    report, page = screen(name), Page(as_html(screen(name)))
+    words = " ".join(page.words.split())
+    for one in report.findings:
+        for text in (one_line(one).partition(" ")[2].strip(), one.message, *one.steps):
+            assert " ".join(text.split()) in words
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_it_is_one_file_that_runs_nothing(name: str) -> None:
+    text = as_html(measured(report_of(node(name))))
+    page = Page(text)
+    assert page.tags & {"script", "link", "img", "iframe", "object", "form"} == set()
+    assert [one for one in page.attributes if one[0] in ("src", "href", "style") or one[0].startswith("on")] == []
+    assert "url(" not in text
+    assert len(text) < 500_000
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_names_stay_text(hostile: str) -> None:
+    report = screen("three")
+    finding = replace(report.findings[0], message=hostile, steps=(hostile,), device=hostile, fact=hostile)
+    plain, page = Page(as_html(report)), Page(as_html(replace(report, node=hostile, findings=(finding,))))
+    assert page.tags <= plain.tags | {"ol"}
+    assert {name for name, _ in page.attributes} == {name for name, _ in plain.attributes}
+    assert page.words.count(safe(hostile)) >= 3
+
+
+def test_measured_rates_have_a_matrix() -> None:
+    words = Page(as_html(measured(screen("healthy")))).words
+    assert "Measured: copy, gpu to gpu" in words
+    assert "Measured: copy, numa to gpu" in words
+
+
+def test_an_unknown_verdict_says_why() -> None:
+    report: Report = report_of(node("hgx-h100", '[gpu]\nmissing = "not installed"'))
+    assert report.verdict == "unknown"
+    assert "Do not take this node for healthy" in Page(as_html(report)).words
+    assert len(ALL) > 20
