@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
+from msgspec import Struct, field
 
 from .facts.records import Evidence, Flow, NotChecked, Run
 from .graph.topology import Topology
@@ -23,13 +23,15 @@ Context: TypeAlias = Literal["host", "job", "dumps"]
 # Independent evidence of what a value should be, most trusted first: site file, machine type, product, equal devices,
 # the past of this node (acceptance or an earlier boot), a measured rate.
 Corroboration: TypeAlias = Literal["site", "profile", "product", "cohort", "baseline", "load"]
+# What a finding costs jobs: nothing, a factor (impact), that no job can use all GPUs, or nobody knows.
+Cost: TypeAlias = Literal["none", "slower", "cannot run", "unknown"]
+COSTS: tuple[Cost, ...] = ("cannot run", "slower", "unknown", "none")
 CoverageGroup: TypeAlias = Literal["links", "counts", "states"]
 
 SCHEMA: Literal["linkgauge.report/1"] = "linkgauge.report/1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
+class Expectation(Struct, frozen=True, kw_only=True):
     """What one basis expects of a flow, in bytes per second; `bottleneck` is the id of the tightest link."""
 
     basis: Basis
@@ -63,8 +65,7 @@ class Level(msgspec.Struct, frozen=True, kw_only=True, rename={"link_class": "cl
         return Flow(self.op, self.ends, self.size, self.via, self.beside)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """A difference between the expected and the observed state: subject, both numbers, likely cause, next step."""
 
     code: str
@@ -73,6 +74,8 @@ class Finding:
     confidence: Literal["certain", "likely", "possible"] = "certain"
     subject: str
     subject_name: str | None = None
+    device: str | None = None  # name, place and address: "gpu1 (module 2, 1e:00.0)"
+    fact: str | None = None  # the fault in few words, without times: "runs on x8 of x16". It follows the device
     message: str
     expected: int | float | str | None = None
     observed: int | float | str | None = None
@@ -80,15 +83,24 @@ class Finding:
     basis: Basis | None = None
     expected_source: str | None = None
     cause: str | None = None
+    case: str | None = None  # the variant of the fault, if the remedy depends on it: "below evidence", "firmware"
     limits: Mapping[str, float] = field(default_factory=dict)  # link -> rate it has left: for attribution, impact
     explains: tuple[str, ...] = ()  # "bandwidth-low:gpu3-numa0"
     impact: Mapping[str, float] = field(default_factory=dict)  # operation -> how many times slower
+    cost: Cost = "unknown"
     location: Mapping[str, str | int | None] = field(default_factory=dict)  # slot, label: for a technician
     since: str | None = None
     silenced: str | None = None  # the operator's reason to ignore the finding
     stale: str | None = None  # why it could not be evaluated again; null if it is true at the time of the report
     evidence: tuple[Evidence, ...] = ()
-    remedy: str | None = None
+    remedy: str | None = None  # the steps as one text
+    steps: tuple[str, ...] = ()  # what to do, the cheapest step first, with the names of this node
+    first_step: str | None = None  # in few words: "power-cycle, then reseat"
+
+
+def worst_cost(findings: Iterable[Finding]) -> Cost:
+    """The cost of the finding with the highest cost. Findings that only inform do not count."""
+    return min((one.cost for one in findings if one.severity != "info"), key=COSTS.index, default="none")
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,8 +114,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     busy: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Uncorroborated:
+class Uncorroborated(Struct, frozen=True):
     """A device, link or count whose values have no independent evidence. They may be wrong without a finding."""
 
     subject: str
@@ -112,16 +123,14 @@ class Uncorroborated:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """How well the verdict is supported: the number of things by their weakest evidence, and those without any."""
 
     corroborated: Mapping[CoverageGroup, Mapping[Corroboration, int]] = field(default_factory=dict)
     uncorroborated: tuple[Uncorroborated, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """Factors by which something takes longer: with full overlap of messages and compute, with usual overlap, with
     none.
     """
@@ -131,31 +140,28 @@ class Range:
     most: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
+class Training(Struct, frozen=True, kw_only=True):
     """Cost of the findings for the job of the site file. One of its nodes has the findings, the others none."""
 
     job: str
     gpus: int
     step_seconds: float  # without the findings
-    slower: Range
-    gpu_hours_a_day: float  # lost
-    critical_tokens: float | None = None  # tokens per GPU and step, below which gradients limit; without findings
+    slower: Range | None = None  # null if the job cannot run, or if the cost of each finding is unknown
+    gpu_hours_a_day: float | None = None  # lost
+    critical_tokens: float | None = None  # per GPU and step (ZeRO 2, 3: micro-batch), below which gradients limit
     critical_tokens_now: float | None = None
     load_seconds: float | None = None  # to load a checkpoint from this node's disks, if their rate was measured
     load_seconds_now: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """The machine type and how it was recognised."""
 
     name: str
     matched_by: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """The evaluation of one node at one time."""
 
     schema: Literal["linkgauge.report/1"] = SCHEMA
@@ -170,8 +176,10 @@ class Report:
     checks: Mapping[str, bool] = field(default_factory=dict)  # code -> checked; false: a wanted check was not possible
     coverage: Coverage = Coverage()
     impact: Mapping[str, float] = field(default_factory=dict)  # as in Finding, for all findings together
+    cost: Cost = "none"  # of all findings together; "slower" with findings of unknown cost: at least the factors
     training: Training | None = None  # if the site file describes a job
     levels: tuple[Level, ...] = ()
     observations: tuple[Seen, ...] = ()
     topology: Topology = Topology()
     runs: tuple[Run, ...] = ()
+    seconds: float | None = None  # from the start of the command to its report

@@ -24,13 +24,40 @@ SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 LABELS = '{cluster=~"$cluster",profile=~"$profile",node=~"$node"}'
 NODES = f"instance:linkgauge_node_info:last{LABELS}"
 STANDING = f"instance:linkgauge_finding_severity:standing{LABELS}"
+SAME = "on (job, instance, code, subject)"
+# Texts of empty panels. A panel is also empty if nothing sends data, so no text says that all is well.
+NO_FINDING = "No finding from the nodes that report"
+UNMEASURED = "No measured flow: [probes] in linkgauge.toml schedules measurements"
+
+
+def with_message(findings: str) -> str:
+    """The findings with their device and message. A node that is silent keeps both."""
+    message = "instance:linkgauge_finding_message:last"
+    return f"({findings}\n  * {SAME} group_left (device, message) {message}\n  or {SAME}\n{findings})"
+
+
+def with_cost(findings: str) -> str:
+    """The findings with their cost. That of a silent node is unknown."""
+    unknown = f'label_replace({findings}, "cost", "unknown", "", "")'
+    return f"({findings}\n  * {SAME} group_left (cost) linkgauge_finding_cost\n  or {SAME}\n{unknown})"
+
+
+def beside(findings: str, other: str, match: str = SAME) -> str:
+    """The values of `other` with the labels of the findings, so that a table shows both in one row."""
+    return f"0 * {findings}\n  + {match} group_left () ({other})"
+
+
+def since(findings: str) -> str:
+    """When each finding appeared first, in milliseconds as Grafana wants it."""
+    return beside(findings, "1000 * linkgauge_finding_timestamp_seconds")
 
 
 class Tile(NamedTuple):
-    """A panel and its width: a number of the 24 columns."""
+    """A panel and its width: a number of the 24 columns. `empty`: what the panel says without data."""
 
     panel: Builder[Panel]
     width: int
+    empty: str = "No node sends data"
 
 
 class Row(NamedTuple):
@@ -102,6 +129,7 @@ def board(uid: str, title: str, description: str, variables: Iterable[Variable],
             number += 1
             panel = tile.panel.build()
             panel.id_val = number
+            panel.field_config.defaults.no_value = tile.empty
             panel.grid_pos = GridPos(h=row.height, w=tile.width, x=x, y=y)
             panels.append(panel)
             x += tile.width

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from board import LABELS, NODES, STANDING, Row, Tile, board, choices, of_nodes
+from board import (
+    LABELS,
+    NO_FINDING,
+    NODES,
+    STANDING,
+    UNMEASURED,
+    Row,
+    Tile,
+    beside,
+    board,
+    choices,
+    of_nodes,
+    since,
+    with_cost,
+    with_message,
+)
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from panels import VERDICTS, bars, lines, number, rows
 
@@ -18,9 +33,16 @@ def fleet_board() -> Dashboard:
     return board(
         "linkgauge-fleet",
         "linkgauge: fleet",
-        "State of the links of all nodes, worst links, and checks that could not be judged.",
+        "Verdicts, findings and their cost, unknown and silent nodes, slowest links, checks that were not judged.",
         choices(),
-        [Row(4, _counts()), Row(8, _history()), Row(9, _findings()), Row(9, _links()), Row(10, _unknown())],
+        [
+            Row(4, _counts()),
+            Row(10, _findings()),
+            Row(9, _costs()),
+            Row(8, _history()),
+            Row(9, _links()),
+            Row(10, _unjudged()),
+        ],
     )
 
 
@@ -31,7 +53,8 @@ def _counts() -> list[Tile]:
         "failed": "A job on such a node fails, or loses more than a tenth of the rate of a link.",
         "unknown": "A vital check could not be judged. Unknown is not ok.",
     }
-    gated = f"count(count by (job, instance) ({of_nodes('linkgauge_gate_would_drain', 'node')})) or vector(0)"
+    gates = f"count(count by (job, instance) ({of_nodes('linkgauge_gate_would_drain', 'node')}))"
+    gated = f"{gates} or 0 * count({of_nodes('linkgauge_verdict', 'node')})"  # without data it is not 0
     return [
         Tile(number("Nodes", f"count({NODES})", "All nodes, including silent nodes."), 3),
         *(Tile(number(one.capitalize(), _of(one), text, VERDICTS[one]), 3) for one, text in what.items()),
@@ -70,11 +93,12 @@ def _history() -> list[Tile]:
         Tile(
             lines(
                 "Nodes by code",
-                {"{{code}}": BY_CODE},
-                "Number of nodes with a warning or critical finding, by code.",
+                {"{{code}}": f"topk(10, {BY_CODE})"},
+                "Number of nodes with a warning or critical finding: the ten codes with the most nodes.",
                 stacked=True,
             ),
             8,
+            NO_FINDING,
         ),
         Tile(
             bars(
@@ -84,29 +108,71 @@ def _history() -> list[Tile]:
                 "Number of warnings and critical findings in the ten racks with the most findings.",
             ),
             8,
+            NO_FINDING,
         ),
     ]
 
 
 def _findings() -> list[Tile]:
-    columns = {"Value #A": "Severity", "code": "Code", "subject": "Subject", **PLACE}
-    what = "All active warnings and critical findings. linkgauge explain CODE explains a code."
-    impact = of_nodes("linkgauge_impact_slowdown_ratio", "node")
-    cost = {"node": "Node", "collective": "Collective", "scope": "Scope", "Value #A": "Slowdown"}
+    found = with_message(STANDING)
+    columns = {
+        "Value #A": "Severity",
+        "Value #B": "Since",
+        "node": "Node",
+        "message": "Finding and first step",
+        "device": "Device and place",
+        "code": "Code",
+        **{name: heading for name, heading in PLACE.items() if name != "node"},
+    }
+    units = {"Severity": "severity", "Since": "dateTimeFromNow"}
+    what = (
+        "All warnings and critical findings that are active. The findings of a silent node stay. "
+        "linkgauge explain CODE explains a code."
+    )
+    table = rows("Active findings", [found, since(found)], what, columns, units, sort="Severity", down=True)
+    return [Tile(table, 24, NO_FINDING)]
+
+
+def _costs() -> list[Tile]:
+    """Nodes whose state is not known, and what the findings cost."""
+    labels = "cluster, rack, node, profile"
+    silent = f"instance:linkgauge:mute * on (job, instance) group_left ({labels}) {NODES}"
+    state = (
+        f"(instance:linkgauge_verdict:unknown{LABELS}\n"
+        f'  or on (job, instance)\nlabel_replace({silent}, "verdict", "silent", "", ""))'
+    )
+    last = beside(state, "1000 * last_over_time(linkgauge_cycle_timestamp_seconds[1d])", "on (job, instance)")
+    priced = with_cost(STANDING)
+    worst = "max by (job, instance) (linkgauge_impact_slowdown_ratio < +Inf)"
+    cost = {"Value #A": "Severity", "node": "Node", "cost": "Cost", "Value #B": "Slowdown of node"}
+    units = {"Severity": "severity", "Cost": "cost", "Slowdown of node": "suffix: times"}
     return [
         Tile(
-            rows("Active findings", [STANDING], what, columns, {"Severity": "severity"}, sort="Severity", down=True), 16
+            rows(
+                "Unknown and silent nodes",
+                [state, last],
+                "Nodes where a vital check could not be judged, and nodes whose service does not answer or completes "
+                "no cycle. Do not take them for healthy.",
+                {"verdict": "State", "Value #B": "Last cycle", **PLACE},
+                {"State": "verdict", "Last cycle": "dateTimeFromNow"},
+                sort="Last cycle",
+            ),
+            11,
+            "No node that Prometheus scrapes is unknown or silent",
         ),
         Tile(
             rows(
                 "Cost of the findings",
-                [f"topk(20,\n{impact} > 1\n)"],
-                "How many times longer collectives or job steps take on a node with all its findings.",
-                cost,
-                sort="Slowdown",
+                [priced, beside(priced, worst, "on (job, instance)")],
+                "What each active finding costs jobs: they cannot run, they are slower, nothing, or unknown. The "
+                "slowdown is the largest of the node with all its findings of known cost.",
+                {**cost, "code": "Code", "subject": "Subject"},
+                units,
+                sort="Severity",
                 down=True,
             ),
-            8,
+            13,
+            NO_FINDING,
         ),
     ]
 
@@ -125,6 +191,7 @@ def _links() -> list[Tile]:
                 sort="Attained",
             ),
             12,
+            UNMEASURED,
         ),
         Tile(
             rows(
@@ -136,11 +203,12 @@ def _links() -> list[Tile]:
                 sort="Ratio to median",
             ),
             12,
+            "No outlier: needs measured flows of at least five equal machines",
         ),
     ]
 
 
-def _unknown() -> list[Tile]:
+def _unjudged() -> list[Tile]:
     missed = f"sum by (check, reason) (\n{of_nodes(MISSED, 'node')}\n)"
     return [
         Tile(
@@ -148,9 +216,11 @@ def _unknown() -> list[Tile]:
                 "Not judged",
                 f"topk(12, count by (code) ({UNJUDGED}))",
                 "{{code}}",
-                "Number of nodes where a code applies and could not be judged for all devices.",
+                "Number of nodes where a code applies and could not be judged for all devices: the twelve codes with "
+                "the most nodes.",
             ),
             12,
+            "No code without a judgement from the nodes that report",
         ),
         Tile(
             rows(
@@ -162,5 +232,6 @@ def _unknown() -> list[Tile]:
                 down=True,
             ),
             12,
+            "No missing value from the nodes that report",
         ),
     ]

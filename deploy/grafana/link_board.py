@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from board import Row, Tile, Variable, board, choice, choices, of_nodes
+from board import UNMEASURED, Row, Tile, Variable, board, choice, choices, of_nodes
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from node_board import BYTES
 from panels import BLUE, RED, YELLOW, lines, number, rows
 
 LINKS = '{kind="$link"}'
 FLOWS = '{kind="$flow"}'
+NO_RATE = "No link of this kind says its rate"
 KINDS = "pcie|port|nvlink|xgmi|c2c|interconnect|memory"
 
 
@@ -50,22 +51,25 @@ def _counts() -> list[Tile]:
         Tile(
             number(
                 "Below their rate",
-                f"count({OF_RATED} < 1) or vector(0)",
+                f"count({OF_RATED} < 1) or 0 * count({OF_RATED})",
                 "Links below the rate that both ends support. Links of idle GPUs and ports are below it too.",
                 YELLOW,
             ),
             6,
         ),
-        Tile(number("Down", f"count({TRAINED} == 0) or vector(0)", "Links with the trained rate 0.", RED), 6),
+        Tile(
+            number("Down", f"count({TRAINED} == 0) or 0 * count({TRAINED})", "Links with the trained rate 0.", RED), 6
+        ),
         Tile(
             number(
-                "Median attained",
+                "Median observed / expected",
                 f"quantile(0.5, {RATIO})",
                 "Median of observed / expected of all flows of the selected kind.",
                 BLUE,
                 "percentunit",
             ),
             6,
+            UNMEASURED,
         ),
     ]
 
@@ -76,7 +80,7 @@ def _links() -> list[Tile]:
     return [
         Tile(
             rows(
-                "$link: lowest trained / rated",
+                "Links with the lowest trained rate / rated rate ($link)",
                 [f"bottomk(20,\n{OF_RATED}\n)"],
                 "The twenty links with the lowest ratio, lowest first.",
                 columns,
@@ -84,15 +88,17 @@ def _links() -> list[Tile]:
                 sort="Trained / rated",
             ),
             12,
+            NO_RATE,
         ),
         Tile(
             lines(
-                "$link: trained / rated",
+                "Trained rate / rated rate ($link)",
                 spread,
                 "Median, 10th percentile and minimum of all links of this kind.",
                 "percentunit",
             ),
             12,
+            NO_RATE,
         ),
     ]
 
@@ -110,14 +116,17 @@ def _counted() -> list[Tile]:
                 BYTES,
             ),
             12,
+            "No port counts its traffic",
         ),
         Tile(
             lines(
-                "$link: errors per hour",
-                {"{{kind}}": counted},
-                "Errors that the ends of these links counted in the last hour, sum of all nodes.",
+                "Errors in an hour ($link)",
+                {"{{kind}}": f"topk(10,\n{counted}\n)"},
+                "Errors that the ends of these links counted in an hour, sum of all nodes. The ten most frequent.",
+                "short",
             ),
             12,
+            "No reported counter of errors is above zero",
         ),
     ]
 
@@ -128,21 +137,23 @@ def _flows() -> list[Tile]:
     return [
         Tile(
             lines(
-                "$flow: attained",
+                "Observed rate / expected rate ($flow)",
                 spread,
                 "Median, 10th percentile and minimum of observed / expected of all flows of this kind.",
                 "percentunit",
             ),
             12,
+            UNMEASURED,
         ),
         Tile(
             lines(
-                "$flow: attained by machine type",
-                {"{{profile}}": by_type},
-                "Median of each machine type.",
+                "Observed rate / expected rate by machine type ($flow)",
+                {"{{profile}}": f"bottomk(10,\n{by_type}\n)"},
+                "Median of each machine type: the ten lowest.",
                 "percentunit",
             ),
             12,
+            UNMEASURED,
         ),
     ]
 
@@ -156,7 +167,7 @@ def _worst() -> list[Tile]:
     return [
         Tile(
             rows(
-                "$flow: worst",
+                "Slowest flows ($flow)",
                 [least, f"{observed}\n  {same} {least}", f"{expected}\n  {same} {least}"],
                 "The twenty flows with the lowest observed / expected.",
                 {**who, "Value #A": "Attained", "Value #B": "Observed", "Value #C": "Expected"},
@@ -164,10 +175,11 @@ def _worst() -> list[Tile]:
                 sort="Attained",
             ),
             14,
+            UNMEASURED,
         ),
         Tile(
             rows(
-                "$flow: medians of equal machines",
+                "Medians of equal machines ($flow)",
                 [medians],
                 "Median of the same flow on at least five machines of a type. Outliers are below nine tenths of it.",
                 {"profile": "Machine type", "subject": "Subject", "via": "Via", "Value #A": "Median attained"},
@@ -175,5 +187,6 @@ def _worst() -> list[Tile]:
                 sort="Median attained",
             ),
             10,
+            "No median: needs measured flows of at least five equal machines",
         ),
     ]

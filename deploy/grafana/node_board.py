@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from board import NODES, Row, Tile, board, choices, of_nodes
+from board import (
+    LABELS,
+    NODES,
+    SAME,
+    STANDING,
+    UNMEASURED,
+    Row,
+    Tile,
+    beside,
+    board,
+    choices,
+    of_nodes,
+    since,
+    with_cost,
+    with_message,
+)
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from panels import LONGER, RED, VERDICTS, WHOLE, YELLOW, bars, lines, number, rows, word
 
@@ -18,6 +33,11 @@ def here(expr: str) -> str:
     return of_nodes(expr, "node")
 
 
+# All findings, and after the node has become silent its warnings and critical findings.
+FOUND = f"({here('linkgauge_finding_severity')}\n  or {SAME}\n{STANDING})"
+NONE = "No finding is reported. Verdict shows whether the node was judged"
+
+
 def node_board() -> Dashboard:
     """One page for one node."""
     return board(
@@ -28,6 +48,7 @@ def node_board() -> Dashboard:
         [
             Row(4, _state()),
             Row(8, _findings()),
+            Row(8, _costs()),
             Row(10, _hierarchy()),
             Row(8, _trained()),
             Row(8, _counted()),
@@ -54,8 +75,8 @@ def _state() -> list[Tile]:
         Tile(
             number(
                 "Findings",
-                f"count({here('(linkgauge_finding_severity >= 2)')}) or vector(0)",
-                "Number of warnings and critical findings.",
+                f"count({STANDING}) or 0 * count({here('linkgauge_verdict')})",
+                "Number of warnings and critical findings. Those of a silent node stay.",
                 steps=[(None, "green"), (1, YELLOW)],
             ),
             3,
@@ -78,33 +99,48 @@ def _state() -> list[Tile]:
 
 
 def _findings() -> list[Tile]:
-    found = here("linkgauge_finding_severity")
-    placed = (
-        f"{found}\n  * on (job, instance, subject) group_left (class, name, slot, module_id) linkgauge_device_info\n"
-        f"  or on (job, instance, code, subject)\n{found}"
-    )
+    found = with_message(FOUND)
     columns = {
         "Value #A": "Severity",
+        "Value #B": "Since",
+        "message": "Finding and first step",
+        "device": "Device and place",
         "code": "Code",
-        "subject": "Subject",
-        "name": "Device",
-        "slot": "Slot",
-        "module_id": "Module",
-        "class": "Class",
+        "Value #C": "Stale",
     }
-    what = "Active findings with their location. linkgauge diagnose on the node shows both numbers and the remedy."
+    units = {"Severity": "severity", "Since": "dateTimeFromNow", "Stale": "bool_yes_no"}
+    what = "Active findings. Stale: it could not be judged again, and stays. linkgauge ticket ADDRESS shows all steps."
+    queries = [found, since(found), beside(found, "linkgauge_finding_stale")]
+    return [Tile(rows("Findings", queries, what, columns, units, sort="Severity", down=True), 24, NONE)]
+
+
+def _costs() -> list[Tile]:
+    cost = {"Value": "Severity", "cost": "Cost", "code": "Code", "subject": "Subject"}
     return [
-        Tile(rows("Findings", [placed], what, columns, {"Severity": "severity"}, sort="Severity", down=True), 17),
+        Tile(
+            rows(
+                "Cost of each finding",
+                [with_cost(FOUND)],
+                "What each finding costs jobs: they cannot run, they are slower, nothing, or unknown.",
+                cost,
+                {"Severity": "severity", "Cost": "cost"},
+                sort="Severity",
+                down=True,
+            ),
+            12,
+            NONE,
+        ),
         Tile(
             bars(
-                "Cost of the findings",
+                "Slowdown by all findings of known cost",
                 here("linkgauge_impact_slowdown_ratio"),
                 "{{collective}}, {{scope}}",
-                "How many times longer collectives (in the node, over the fabric) or job steps take.",
+                "How many times longer collectives (node, fabric), copies, computing or job steps take.",
                 "suffix: times",
                 steps=LONGER,
             ),
-            7,
+            12,
+            "No finding has a known cost",
         ),
     ]
 
@@ -139,6 +175,7 @@ def _hierarchy() -> list[Tile]:
                 sort="Attained",
             ),
             13,
+            UNMEASURED,
         ),
         Tile(
             rows(
@@ -151,6 +188,7 @@ def _hierarchy() -> list[Tile]:
                 sort="Trained / rated",
             ),
             11,
+            "No link says its rate",
         ),
     ]
 
@@ -162,41 +200,52 @@ def _trained() -> list[Tile]:
         Tile(
             bars("Active NVLinks", active, "{{subject}}", "Share of all NVLinks of each GPU.", "percentunit", 1, WHOLE),
             8,
+            "No GPU says that it has NVLinks",
         ),
         Tile(
             lines(
-                "Trained / rated",
-                {"{{subject}} {{kind}}": f"({here(OF_RATED)}) < 1"},
-                "Links below their rated rate. Links of idle GPUs are below it too.",
+                "Links below their rated rate",
+                {"{{subject}} {{kind}}": f"bottomk(10, ({here(OF_RATED)}) < 1)"},
+                "Trained rate / rated rate of the ten lowest links. Links of idle GPUs are below their rated rate too.",
                 "percentunit",
             ),
             16,
+            "No link that reports its rates is below its rated rate",
         ),
     ]
 
 
 def _counted() -> list[Tile]:
-    traffic = here('rate(linkgauge_link_traffic_bytes_total{subject!~"ib[^/]*"}[$__rate_interval])')
+    traffic = here(
+        'rate(linkgauge_link_traffic_bytes_total{subject!~"ib[^/]*",direction="DIRECTION"}[$__rate_interval])'
+    )
     errors = here("increase(linkgauge_link_errors_total[$__rate_interval])")
     some = "and on (job, instance, subject, kind) linkgauge_link_errors_total > 0"
     return [
         Tile(
             lines(
                 "Traffic",
-                {"{{subject}} {{direction}}": traffic},
-                "Received above zero, sent below zero. Without IP over InfiniBand devices: their ports count it.",
+                {
+                    f"{{{{subject}}}} {direction}": f"topk(5,\n{traffic.replace('DIRECTION', direction)}\n)"
+                    for direction in ("receive", "transmit")
+                },
+                "The five busiest links in each direction. Received above zero, sent below zero. Without IP over "
+                "InfiniBand devices: their ports count it.",
                 BYTES,
                 mirrored="/transmit$/",
             ),
             12,
+            "No link counts its traffic",
         ),
         Tile(
             lines(
                 "Errors",
-                {"{{subject}} {{link}} {{kind}}": f"{errors}\n  {some}"},
-                "Increase of each error counter that is not zero. Findings show which increase is a fault.",
+                {"{{subject}} {{link}} {{kind}}": f"topk(10,\n{errors}\n  {some}\n)"},
+                "Increase of the ten error counters that rise most. Findings show which increase is a fault.",
+                "short",
             ),
             12,
+            "No reported counter of errors is above zero",
         ),
     ]
 
@@ -205,20 +254,34 @@ def _sources() -> list[Tile]:
     return [
         Tile(
             rows(
+                "Not judged",
+                [f"instance:linkgauge_check:unjudged{LABELS}"],
+                "Codes that apply to the node and could not be judged for all devices.",
+                {"code": "Code"},
+                sort="Code",
+            ),
+            6,
+            "No code without a judgement is reported",
+        ),
+        Tile(
+            rows(
                 "Not checked, by reason",
                 [here(f"linkgauge_not_checked{OUR}")],
                 "Values that linkgauge should have read and could not read. linkgauge diagnose shows how to get them.",
                 {"check": "Check", "reason": "Reason", "Value #A": "Count"},
+                sort="Count",
+                down=True,
             ),
-            12,
+            9,
+            "No missing value is reported",
         ),
         Tile(
             lines(
-                "Duration of sources",
-                {"{{probe}}": here("linkgauge_probe_duration_seconds")},
-                "Duration of the last read of each source.",
+                "Slowest sources",
+                {"{{probe}}": f"topk(10, {here('linkgauge_probe_duration_seconds')})"},
+                "Duration of the last read of the ten slowest sources.",
                 "s",
             ),
-            12,
+            9,
         ),
     ]

@@ -20,6 +20,8 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+from linkgauge.exporters.text.vocabulary import kind_in_words
+
 Steps: TypeAlias = Sequence[tuple[float | None, str]]  # first value and colour of each step
 
 GREEN, YELLOW, RED, GREY, BLUE, PURPLE = "green", "yellow", "red", "#8e8e8e", "blue", "purple"
@@ -27,6 +29,7 @@ VERDICTS = {"ok": GREEN, "degraded": YELLOW, "failed": RED, "unknown": PURPLE, "
 REACHED: Steps = [(None, RED), (0.8, YELLOW), (0.9, GREEN)]  # share of the rate of good machines
 WHOLE: Steps = [(None, RED), (0.9, YELLOW), (0.999, GREEN)]  # share of all links: one missing NVLink of 18 is visible
 LONGER: Steps = [(None, GREEN), (1.01, YELLOW), (1.1, RED)]  # slowdown: how many times longer
+COSTS = {"cannot run": RED, "slower": YELLOW, "unknown": PURPLE, "none": GREEN}  # values of the label cost
 SEVERITIES = {1: ("info", BLUE), 2: ("warning", YELLOW), 3: ("critical", RED)}
 P = TypeVar("P", stat.Panel, timeseries.Panel, bargauge.Panel, table.Panel)
 
@@ -117,7 +120,7 @@ def rows(
     """A table: a row for each set of labels, and a column for each query.
 
     `columns`: the column name in Grafana ("node", "Value #A") and its heading, in order. The table omits other columns.
-    `units`: for a heading, a unit of Grafana, "severity", or a key of BARS.
+    `units`: for a heading, a unit of Grafana, "severity", or a key of BARS or WORDS.
     """
     panel = _described(table.Panel(), title, what, "none", None)
     for ref, expr in zip("ABCDEF", queries, strict=False):
@@ -135,6 +138,13 @@ def rows(
     )
     for heading, unit in (units or {}).items():
         panel.override_by_name(heading, _cell_format(unit))
+    # Otherwise an empty cell has the text of an empty panel.
+    panel.override_by_regexp("/.*/", [DynamicConfigValue("noValue", "–")])
+    if "Check" in columns.values():
+        texts = {kind: ValueMappingResult(kind_in_words(kind, True)) for kind in KINDS}
+        panel.override_by_name("Check", [DynamicConfigValue("mappings", [ValueMap(options=texts)])])
+    for heading in (one for one in WIDTHS if one in columns.values()):
+        panel.override_by_name(heading, [DynamicConfigValue("custom.width", WIDTHS[heading])])
     if "Node" in columns.values():
         panel.override_by_name("Node", [DynamicConfigValue("links", [NODE_LINK])])
     if sort:
@@ -149,16 +159,33 @@ NODE_LINK = {
 
 
 BARS: Mapping[str, Steps] = {"reached": REACHED, "whole": WHOLE}
+WORDS: Mapping[str, Mapping[str, str]] = {"verdict": VERDICTS, "cost": COSTS}
+# Kinds of records that could not be read at all; fields of records ("Pci.width") keep their names.
+KINDS = ("Gpu", "GpuLink", "GpuPair", "NicPath", "NvLink", "Pci", "Net", "Rdma", "Port", "Nvme", "Event")
+# Pixels. The column with the finding takes the rest.
+WIDTHS = {
+    "Severity": 80,
+    "Since": 130,
+    "Last cycle": 130,
+    "Node": 120,
+    "Device and place": 230,
+    "Code": 160,
+    "Machine type": 120,
+    "Rack": 70,
+    "Cluster": 80,
+    "Stale": 70,
+}
 
 
 def _cell_format(unit: str) -> list[DynamicConfigValue]:
     """How a column shows its values: severities as words, ratios as bars, other values with their unit."""
-    if unit == "severity":
+    if unit == "severity" or unit in WORDS:
         named = {str(value): ValueMappingResult(text, colour) for value, (text, colour) in SEVERITIES.items()}
+        if unit in WORDS:
+            named = {value: ValueMappingResult(value, colour) for value, colour in WORDS[unit].items()}
         return [
             DynamicConfigValue("mappings", [ValueMap(options=named)]),
             DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
-            DynamicConfigValue("custom.width", 90),
         ]
     if unit in BARS:
         return [

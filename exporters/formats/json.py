@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import msgspec
 
 from ...models.facts.reason import Reason
@@ -29,14 +27,19 @@ def as_json(report: Report) -> str:
     JSON has no infinity and no NaN: a report holds finite numbers.
     """
     written = [_Written(one.what, one.subject, one.why, one.how) for one in report.not_checked]
-    return _indented({field.name: getattr(report, field.name) for field in fields(report)} | {"not_checked": written})
+    return _indented({name: getattr(report, name) for name in report.__struct_fields__} | {"not_checked": written})
 
 
 def schema() -> str:
     """The JSON Schema (draft 2020-12) of a report."""
+    from inspect import cleandoc  # slow to import
+
     whole = msgspec.json.schema(Report)
     _, written = msgspec.json.schema_components((_Written,))
     whole["$defs"] = {name: one for name, one in whole["$defs"].items() if name != Reason.__name__} | written
+    for one in (whole, *whole["$defs"].values()):
+        if "description" in one:  # a docstring; before Python 3.13 it has the indentation of the code
+            one["description"] = cleandoc(one["description"])
     return _indented({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": SCHEMA, **whole})
 
 

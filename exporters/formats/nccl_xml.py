@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
 from xml.sax.saxutils import quoteattr
+
+from msgspec import Struct, field
 
 from ...models.facts.gpu import Gpu
 from ...models.facts.machine import Numa, Package, Pci, Port, Rdma
@@ -37,8 +38,7 @@ _ARCHITECTURES = {
 _Joined: TypeAlias = Mapping[str, Counter[tuple[str, str]]]  # device -> (kind, other end) -> number of links
 
 
-@dataclass(frozen=True, slots=True)
-class _Element:
+class _Element(Struct, frozen=True):
     """An XML element; attributes that are None are left out."""
 
     tag: str

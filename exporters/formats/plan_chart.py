@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
-
 from ...models.training.planner import BUBBLE, COMPUTE, Plan
 from ...models.training.step_time import Step
+from .figure import figure
 
 # Colours for colour-blind readers (Okabe and Ito).
 _PARTS = {
@@ -25,8 +24,8 @@ _MOST = 30  # layouts in one chart
 def draw(plan: Plan, steps: Sequence[Step], path: str) -> None:
     """Draw one bar per layout, fastest first, with a line from the fastest to the slowest estimate. Raises OSError."""
     shown = list(steps[:_MOST])
-    figure = Figure(figsize=(10, 1.8 + 0.38 * len(shown)), layout="constrained")
-    axes = figure.subplots()
+    chart = figure(1.8 + 0.38 * len(shown))
+    axes = chart.subplots()
     left = [0.0] * len(shown)
     for name, colour in _PARTS.items():
         widths = [_part(step, name) for step in shown]
@@ -48,8 +47,8 @@ def draw(plan: Plan, steps: Sequence[Step], path: str) -> None:
     axes.set_xlabel("seconds per step; the line goes from full overlap of messages to none")
     batch = f"{plan.job.tokens / 1e6:.3g}M tokens a step"
     axes.set_title(f"{plan.job.network.name} on {plan.cluster.gpus} x {plan.cluster.gpu.name}, {batch}")
-    figure.legend(ncols=len(_PARTS), fontsize=8, loc="outside lower center")
-    figure.savefig(path, dpi=120)
+    chart.legend(ncols=len(_PARTS), fontsize=8, loc="outside lower center")
+    chart.savefig(path, dpi=120)
 
 
 def _part(step: Step, name: str) -> float:

@@ -33,7 +33,7 @@ def _row(step: Step) -> dict[str, object]:
     layout = step.layout
     what, share = binding(step)
     return {
-        **{name: getattr(layout, name) for name in layout.__slots__},
+        **{name: getattr(layout, name) for name in layout.__struct_fields__},
         "seconds": step.usual,
         "fastest": step.fastest,
         "slowest": step.slowest,

@@ -8,14 +8,14 @@ dcgm-exporter, `device` and `port` as in node_exporter's infiniband collector.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 Kind: TypeAlias = Literal["gauge", "counter", "info"]
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """A family of series."""
 
     name: str  # as it is queried, with "_total" and "_info"
@@ -87,6 +87,21 @@ _ALL = (
         "1 for each finding that the site file silences.",
     ),
     Metric(
+        "linkgauge_finding_message",
+        "gauge",
+        ("code", "subject", "device", "message"),
+        "1 per finding; a message with a count that rises becomes a new series in each cycle in which it rises",
+        "1 for each finding, with the device, its place, both numbers and the first step as text. Alerts print it.",
+    ),
+    Metric(
+        "linkgauge_finding_cost",
+        "gauge",
+        ("code", "subject", "cost"),
+        "1 per finding",
+        "1 for each finding, with its cost for jobs: cannot run (no job can use all GPUs), slower (by the factors of "
+        "linkgauge_impact_slowdown_ratio), none, or unknown.",
+    ),
+    Metric(
         "linkgauge_finding_stale",
         "gauge",
         ("code", "subject"),
@@ -104,8 +119,10 @@ _ALL = (
         "linkgauge_impact_slowdown_ratio",
         "gauge",
         ("collective", "scope"),
-        "3 while a finding has a cost",
-        "How many times longer collectives (in the node, over the fabric) or the step of a job take with all findings.",
+        "3 to 6 while a finding has a known cost",
+        "How many times longer collectives (in the node, over the fabric), copies to the host, reads of disks, "
+        "computing or the step of a job take with all findings of known cost. +Inf: the job cannot run. Absent: not "
+        "known.",
     ),
     Metric(
         "linkgauge_gate_would_drain",

@@ -6,11 +6,13 @@ and more than 16 equal flows are reduced to the worst and the median. `detail = 
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...models.facts.averages import median
 from ...models.facts.units import from_utc
 from ...models.graph.topology import FORWARDS, INSIDE, Link, Topology
 from ...models.report import Level, Report, Seen
@@ -21,8 +23,7 @@ _BUNDLED = frozenset({"nvlink", "xgmi", "c2c"})
 _RATES = ("rated", "trained", "expected", "observed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """One link or flow. Rates in bytes per second; None: not known."""
 
     subject: str
@@ -170,4 +171,4 @@ def _worst_and_median(alike: list[Row]) -> Iterator[Row]:
 
 def _median(rates: Iterable[float | None]) -> float | None:
     known = [rate for rate in rates if rate is not None]
-    return statistics.median(known) if known else None
+    return median(known) if known else None

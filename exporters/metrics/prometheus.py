@@ -61,10 +61,16 @@ def page(
 
 def push(url: str, report: Report, labels: Mapping[str, str] | None = None) -> None:
     """Replace the metrics of this node at a Pushgateway. Raises OSError with the reason."""
+    from urllib.error import HTTPError
+
     from prometheus_client import push_to_gateway
 
     registry = _registry(report, None, labels, "")
-    push_to_gateway(url, "linkgauge", registry, {"instance": report.node or "unknown"}, _SECONDS)
+    try:
+        push_to_gateway(url, "linkgauge", registry, {"instance": report.node or "unknown"}, _SECONDS)
+    except HTTPError as refused:
+        refused.close()  # it has the connection
+        raise
 
 
 def _registry(report: Report, round: Round | None, labels: Mapping[str, str] | None, detail: str) -> CollectorRegistry:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
 from ... import __version__
+from ...models.diagnosis.headlines import headline
 from ...models.facts.units import from_utc
-from ...models.report import SEVERITIES, Finding, Report, Verdict
+from ...models.report import COSTS, SEVERITIES, Finding, Report, Verdict
 from .counter_series import counters, nvlinks
 from .device_info import devices
 from .link_series import links
@@ -58,7 +60,10 @@ def _impact(report: Report) -> Iterator[Sample]:
         yield Sample("linkgauge_impact_slowdown_ratio", {"collective": op, "scope": scope or "node"}, factor)
     if report.training:
         labels = {"collective": "step", "scope": "job"}
-        yield Sample("linkgauge_impact_slowdown_ratio", labels, report.training.slower.usual)
+        if report.cost == "cannot run":
+            yield Sample("linkgauge_impact_slowdown_ratio", labels, math.inf)
+        elif report.training.slower is not None and report.cost != "unknown":
+            yield Sample("linkgauge_impact_slowdown_ratio", labels, report.training.slower.usual)
 
 
 def _evaluated(report: Report) -> Iterator[Sample]:
@@ -84,6 +89,12 @@ def _findings(report: Report) -> Iterator[Sample]:
         severity = max(len(SEVERITIES) - SEVERITIES.index(one.severity) for one in found)
         yield Sample("linkgauge_finding", labels, 1.0)
         yield Sample("linkgauge_finding_severity", labels, severity)
+        worst = min(found, key=lambda one: SEVERITIES.index(one.severity))
+        about = {"device": worst.device or subject, "message": headline(worst)}
+        yield Sample("linkgauge_finding_message", {**labels, **about}, 1.0)
+        yield Sample(
+            "linkgauge_finding_cost", {**labels, "cost": min((one.cost for one in found), key=COSTS.index)}, 1.0
+        )
         if all(one.stale is not None for one in found):
             yield Sample("linkgauge_finding_stale", labels, 1.0)
         if times := [from_utc(one.since) for one in found if one.since]:

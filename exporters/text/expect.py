@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from ...models.bandwidth.breakdown import unknown
 from ...models.bandwidth.link_levels import Tier
@@ -29,8 +29,7 @@ _LEGEND = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table. Text is wrapped; numbers are right-aligned in the first line."""
 
     title: str

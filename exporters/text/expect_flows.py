@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ...models.bandwidth.breakdown import Explained, Step
 from ...models.facts.records import COLLECTIVES
-from ...models.facts.units import GIB, KIB, MIB, as_bytes
+from ...models.facts.units import as_size
 from .expect import WIDTH, Column, rate, row, subject
 from .terminal import hanging, safe
 from .vocabulary import basis_in_words, counted
@@ -103,7 +103,7 @@ def _result(flow: Explained) -> Iterator[str]:
     if flow.unknown:
         entries.append(("not known", flow.unknown))
     if level.size is not None:
-        entries.append(("size", f"messages of {_size(level.size)}: {_reached(flow.sized)}"))
+        entries.append(("size", f"messages of {as_size(level.size)}: {_reached(flow.sized)}"))
     if flow.seconds is not None:
         entries.append(("latency", f"{flow.seconds * 1e6:.3g} µs for a message of a few bytes"))
     for label, text in entries:
@@ -120,13 +120,6 @@ def _reached(share: float | None) -> str:
     if share is None:
         return "no published rate for this size"
     return f"they reach {f'{share:.0%}' if share >= 0.01 else 'less than 1%'} of the rate of long ones"
-
-
-def _size(size: int) -> str:
-    """ "64 MiB" for a multiple of a binary unit, else powers of ten. "64 MB" stays so, although it is 62500 KiB."""
-    units = (("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
-    fitting = (f"{size // factor} {unit}" for unit, factor in units if size % factor == 0 and size < 10_000 * factor)
-    return next(fitting, as_bytes(size))
 
 
 def _several(found: Sequence[Explained], lost: Sequence[str]) -> Iterator[str]:

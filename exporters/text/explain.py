@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...models.catalog import Code, codes
+from ...models.diagnosis.remedies import in_words
 from .terminal import hanging, wrap
 
 WIDTH = 80
@@ -22,7 +23,7 @@ def explain(name: str) -> str:
     lines += [f"  {command}" for command in code.confirm]  # not wrapped, so that they can be copied
     lines += ["", "To fix it, cheapest step first"]
     for number, step in enumerate(code.fix, 1):
-        lines += hanging(f"  {number}. ", step, WIDTH)
+        lines += hanging(f"  {number}. ", in_words(step), WIDTH)
     lines += ["", *hanging("From: ", code.source, WIDTH)]
     return "".join(f"{line}\n" for line in lines)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 
+from ...models.facts.averages import median
 from ...models.facts.records import COLLECTIVES
 from ...models.facts.units import as_bytes, as_gigabytes
 from ...models.report import Level, Report
@@ -42,9 +42,9 @@ def _alike(report: Report, level: Level) -> tuple[str, ...]:
 def _row(levels: list[Level]) -> str:
     """The rates of one group, and the slowest flow if it is 3 % below the median."""
     rates = sorted((level.observed or 0.0, level.flow.subject) for level in levels)
-    typical = statistics.median(rate for rate, _ in rates)
+    typical = median(rate for rate, _ in rates)
     wanted = [level.expected[0].typical for level in levels if level.expected]
-    expected = _number(statistics.median(wanted)) if wanted else "-"
+    expected = _number(median(wanted)) if wanted else "-"
     slowest = f"  {safe(rates[0][1])}" if len(rates) > 1 and rates[0][0] < 0.97 * typical else ""
     return f"{_number(rates[0][0]):>11}{_number(typical):>11}{expected:>11}{slowest}"
 

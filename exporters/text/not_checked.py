@@ -4,19 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked
-from .terminal import safe
+from ...models.rules.host.job_limits import NOT_A_JOB
+from .terminal import fitted, safe
 from .vocabulary import in_words, listed
 
 _MOST_SUBJECTS = 16
+_FEW = 2  # subjects in one line
 _FIELD = re.compile(r"[A-Za-z]\w*\.\w+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+_WORDS = {
+    Reason.FAULT: "a fault in linkgauge itself",
+    Reason.STOPPED: "the service completes no cycles",
+    Reason.NOT_MEASURED: "not measured",
+    Reason.AT_REST: "at rest",
+    Reason.OTHER_CONTEXT: "belongs to others",
+    Reason.NO_EXPECTATION: "no expected value is known",
+    Reason.HIDDEN: "hidden by a hypervisor or container",
+    Reason.PERMISSION: "no permission",
+    Reason.NO_ANSWER: "no answer in time",
+    Reason.LOST: "the device does not answer",
+    Reason.NOT_INSTALLED: "not there",
+    Reason.DRIVER: "the driver gave an error",
+    Reason.NOT_SUPPORTED: "not supported",
+    Reason.UNREADABLE: "unreadable",
+    Reason.EXHAUSTED: "no free file descriptor",
+    Reason.INCOMPLETE: "the input is incomplete",
+    Reason.OTHER: "other reasons",
+}
+
+
+class Gap(Struct, frozen=True):
     """Records with the same reason, as text."""
 
     what: str  # "link width of 0000:53:00.0, 0000:54:00.0"
@@ -39,7 +62,26 @@ def gaps(not_checked: Iterable[NotChecked]) -> Iterator[Gap]:
         yield Gap("; ".join(_subjects([one for one, _ in alike])), safe(why), safe(how) if how else None)
 
 
-def _subjects(alike: Sequence[NotChecked]) -> Iterator[str]:
+def without_standing(not_checked: Iterable[NotChecked]) -> list[NotChecked]:
+    """The records without those that every report of a node has, whatever its state."""
+    return [one for one in not_checked if one != NOT_A_JOB]
+
+
+def lines_by_reason(not_checked: Iterable[NotChecked], width: int) -> Iterator[str]:
+    """One line per reason: "no permission (run as root): link speed of 0000:53:00.0 and 7 more"."""
+    reasons: dict[Reason, list[NotChecked]] = {}
+    for one in not_checked:
+        reasons.setdefault(one.reason, []).append(one)
+    for reason, alike in reasons.items():
+        found = list(gaps(alike))
+        hows = list(dict.fromkeys(gap.how for gap in found if gap.how))
+        how = f" ({hows[0]})" if len(hows) == 1 else " (see -v)" if hows else ""
+        what = "; ".join(_subjects(alike, _FEW))
+        text = f"{what}: {found[0].why}{how}" if len(found) == 1 else f"{_WORDS[reason]}{how}: {what}"
+        yield f"  {fitted(text, width - 2)}"
+
+
+def _subjects(alike: Sequence[NotChecked], most: int = _MOST_SUBJECTS) -> Iterator[str]:
     """ "link speed, link width of 0000:53:00.0, 0000:54:00.0": group the fields that have the same subjects."""
     subjects: dict[str, dict[str, None]] = {}
     for one in alike:
@@ -51,4 +93,4 @@ def _subjects(alike: Sequence[NotChecked]) -> Iterator[str]:
         fields.setdefault((safe(kind), bool(field), names), []).append(field)
     for (kind, has_fields, names), of_them in fields.items():
         whole = names == ("node",)
-        yield in_words(kind, of_them if has_fields else (), listed(names, _MOST_SUBJECTS), whole)
+        yield in_words(kind, of_them if has_fields else (), listed(names, most), whole)

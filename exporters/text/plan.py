@@ -13,6 +13,7 @@ from .terminal import hanging, safe, wrap
 
 WIDTH = 98
 _LABEL = 14
+_COLUMNS = 54  # of the numbers beside a layout, at most
 _OVER = {
     "node": "links inside nodes",
     "fabric": "NICs",
@@ -50,14 +51,18 @@ def as_table(plan: Plan, sweep: Sweep) -> str:
     """The best layouts as a table, fastest first."""
     lines = [*_heading(plan, layout=False)]
     lines += wrap(f"{sweep.tried} layouts tried, {sweep.fit} fit into memory; the best {len(sweep.best)}:", WIDTH)
-    width = max(max(len(str(step.layout)) for step in sweep.best), 6)
-    titles = f"{'step':>8} {'fastest':>8} {'slowest':>8}  {'used':>5}  {'memory':>7}  bound by"
+    width = min(max(6, *(len(str(step.layout)) for step in sweep.best)), WIDTH - _COLUMNS)
+    titles = f"{'step':>7} {'fastest':>7} {'slowest':>7} {'used':>5}  {'memory':>6}  bound by"
     lines += ["", f"{'layout':<{width}}  {titles}"]
     for step in sweep.best:
         what, share = binding(step)
-        times = " ".join(f"{_seconds(value):>8}" for value in (step.usual, step.fastest, step.slowest))
-        used = f"{step.utilisation:>5.0%}  {step.memory.total / 1e9:>4.0f} GB"
-        lines.append(f"{str(step.layout):<{width}}  {times}  {used}  {what} {share:.0%}")
+        times = " ".join(f"{_seconds(value):>7}" for value in (step.usual, step.fastest, step.slowest))
+        used = f"{step.utilisation:>5.0%}  {step.memory.total / 1e9:>3.0f} GB"
+        layout = str(step.layout)
+        if len(layout) > width:  # on a line of its own
+            lines.append(layout)
+            layout = ""
+        lines.append(f"{layout:<{width}}  {times} {used}  {what} {share:.0%}")
     lines += ["", *wrap(_LEGEND, WIDTH)]
     return _text(lines)
 
@@ -84,7 +89,9 @@ def as_json(plan: Plan, better: Step | None, sweep: Sweep | None) -> str:
         "binds": plan.binds,
         "waits": plan.waits,
         "tokens_per_gpu": plan.tokens,
+        "tokens_per_exchange": plan.exchanged,
         "critical_tokens_per_gpu": plan.critical_tokens,
+        "tensor_limit": plan.tensor_limit,
         "steps": [_step_json(step) for step in steps],
         "better": None if better is None else _step_json(better),
     }
@@ -160,6 +167,8 @@ def _part(name: str, ways: int | None, every: float | None, shown: float, step: 
 def _bounds(plan: Plan) -> Iterator[str]:
     """The limits at which messages take longer than computing: tokens per GPU and tensor parallelism."""
     text = f"{_grouped(plan.tokens)} a GPU"
+    if plan.exchanged < plan.tokens:
+        text += f", {_grouped(plan.exchanged)} in a micro-batch"
     if plan.critical_tokens is not None:
         text += f"; below {_grouped(plan.critical_tokens)} gradients and weights take longer than computing"
     yield from hanging(f"{'tokens':<{_LABEL}}", text, WIDTH)

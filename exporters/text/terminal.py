@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 from unicodedata import east_asian_width
 
+WIDTH = 98  # columns of a report: less than 100, so that a line fits into a mail and beside a prompt
 Paint: TypeAlias = Callable[[str, str], str]  # (text, style) -> text
 
 # Select Graphic Rendition, ECMA-48 8.3.117: the eight basic colours, which every terminal has.
@@ -48,6 +49,15 @@ def short(text: str, most: int | None) -> str:
     """The safe text, cut to `most` characters unless `most` is None."""
     line = safe(text)
     return line if most is None or len(line) <= most else f"{line[: most - 3]}..."
+
+
+def fitted(text: str, columns: int) -> str:
+    """The text, cut to so many columns."""
+    if cells(text) <= columns:
+        return text
+    while cells(text) > columns - 3:
+        text = text[: -max(1, (cells(text) - columns + 3) // 2)]
+    return f"{text}..."
 
 
 def cells(text: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 
 from ...models.catalog import codes
 from ...models.facts.gpu import Driver
@@ -12,9 +11,10 @@ from ...models.facts.records import Fact
 from ...models.facts.registry import kind_name
 from ...models.facts.units import as_gigabytes, as_utc
 from ...models.inventory.inventory import last_seen
+from ...models.inventory.name_resolver import is_present, names_of
 from ...models.inventory.snapshot import Snapshot
 from ...models.report import Finding, Level, Report
-from .report import quantity, seen
+from .quantities import quantity, seen
 from .terminal import hanging, safe
 from .vocabulary import in_words
 
@@ -41,27 +41,9 @@ _PART_FIELDS = (  # fields of facts that identify a part, in this order
 _MACHINE = ("vendor", "product", "board", "bios", "kernel")
 
 
-def names_of(snapshot: Snapshot, subject: str) -> frozenset[str]:
-    """All names of a device, from its facts and the topology; empty if there is no such device."""
-    device = snapshot.topology.find(subject)
-    if device:
-        return frozenset((device.id, *device.aliases))
-    if _is_present(snapshot, subject):
-        return frozenset({subject})
-    absent = snapshot.inventory.find(subject) if snapshot.inventory else None
-    if absent is None:
-        return frozenset()
-    names = filter(None, (absent.key, absent.alias))  # drivers number devices anew: another one may have the alias
-    return frozenset(name for name in names if name == subject or not _is_present(snapshot, name))
-
-
-def _is_present(snapshot: Snapshot, name: str) -> bool:
-    return snapshot.topology.find(name) is not None or any(name in facts for facts in snapshot.facts.values())
-
-
 def as_ticket(snapshot: Snapshot, report: Report, subject: str, serials: Mapping[str, str] | None) -> str:
     """The ticket. `serials`: name -> serial number, None without --serial. The subject "node" has all findings."""
-    names = names_of(snapshot, subject) | {subject}
+    names = names_of(snapshot, subject) or frozenset({subject})
     about = [one for one in report.findings if subject == "node" or one.subject in names or _touches(one, names)]
     sections = (
         _machine(snapshot, report, serials),
@@ -99,7 +81,7 @@ def _part(snapshot: Snapshot, names: frozenset[str], serials: Mapping[str, str] 
     yield f"PART  {', '.join(map(safe, sorted(names)))}"
     shown: dict[str, object] = {}
     for fact in _facts(snapshot, names):
-        known = {one.name for one in fields(fact)}
+        known = fact.__struct_fields__
         kind = kind_name(type(fact))
         for name in _PART_FIELDS:
             value = getattr(fact, name) if name in known else None
@@ -123,6 +105,7 @@ def _absent(snapshot: Snapshot, names: frozenset[str]) -> Iterator[str]:
         yield from _row("state", f"absent; it was there at {as_utc(last_seen(before, item))}")
         yield from _row("name", item.name)
         yield from _row("firmware", item.firmware)
+        yield from _row("PSID" if item.rdma else "board part", item.part)
         yield from _row("slot", item.slot)
         yield from _row("label", item.label)
         yield from _row("module id", item.module_id)
@@ -132,7 +115,7 @@ def _absent(snapshot: Snapshot, names: frozenset[str]) -> Iterator[str]:
 def _renamed(snapshot: Snapshot, names: frozenset[str]) -> Iterator[str]:
     """Absent devices that had the name of this one before."""
     for item in snapshot.inventory.devices if snapshot.inventory else ():
-        if item.alias in names and item.key not in names and not _is_present(snapshot, item.key):
+        if item.alias in names and item.key not in names and not is_present(snapshot, item.key):
             yield from _row("caution", f"{item.alias} was the device at {item.key} before, which is absent")
 
 

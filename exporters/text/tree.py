@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...models.facts.units import as_gigabits, as_gigabytes
 from ...models.graph.topology import FABRIC, Device, Link, Topology
@@ -20,8 +21,7 @@ _OF_THE_KERNEL = frozenset({"netdev", "disk"})  # often hundreds without hardwar
 _ROOTS = frozenset({"host", "package", "numa", "host-bridge", "fabric"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
+class _Tree(Struct, frozen=True):
     """A tree with each device once, below the sender of its link."""
 
     below: dict[str, list[Device]]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 import msgspec
+import tomli
+from msgspec import Struct
 
 from ..report import Severity
 from ..site.schema import Text
@@ -73,8 +74,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     example: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A table that is not parsed."""
 
     name: str
@@ -113,7 +113,7 @@ def message(name: str) -> Message:
     """The message with this name."""
     entry = _by_name()[name]
     try:
-        return in_tables(msgspec.toml.decode(entry.table), Message)
+        return in_tables(tomli.loads(entry.table), Message)
     except ValueError as wrong:
         raise ValueError(f"messages/{entry.file}.toml: {name}: {wrong}") from None
 

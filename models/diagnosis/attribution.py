@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ..bandwidth.best_rates import best_observations
 from ..bandwidth.expectations import together
@@ -22,6 +23,7 @@ from .cohort_shift import cohort_shifts
 from .localization import Candidate, candidates_of, localize
 from .passive_rates import lagging_links
 from .qualitative_causes import may_slow
+from .slower_peers import slower_peers
 from .unsteady_rates import unsteady
 
 # A copy reaches the same share of a limited link's rate, up to this variation between copies.
@@ -41,7 +43,7 @@ def attribute(snapshot: Snapshot, levels: Sequence[Level], states: Iterable[Find
     Implausible measurements become findings of their own and explain nothing.
     """
     found = [*states, *invalid(snapshot), *contention_findings(snapshot, levels), *lagging_links(snapshot)]
-    found += unsteady(snapshot)
+    found += [*unsteady(snapshot), *slower_peers(snapshot, levels, found)]
     best = best_observations(snapshot)
     shifts = cohort_shifts(snapshot)
     remaining: dict[Flow, Slow] = {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..bandwidth.chipset_limits import contended
 from ..catalog.chipsets import Limit
+from ..facts.averages import median
 from ..facts.records import Evidence, Flow
 from ..facts.units import as_gigabytes
 from ..graph.flow_paths import hops_of, sub_flows
@@ -27,8 +28,7 @@ _ROOTS = frozenset({"package", "numa", "host", "host-bridge", "root-port"})
 _UNEXPLAINED = "no state that was read explains it"
 
 
-@dataclass(frozen=True, slots=True)
-class Slow:
+class Slow(Struct, frozen=True):
     """A flow below its expected rate; `share` is the share of its rate that known limits leave."""
 
     level: Level
@@ -58,6 +58,7 @@ def alone(snapshot: Snapshot, slow: Slow) -> Finding:
         severity=_severity(snapshot, [slow]),
         confidence="likely",
         subject=level.flow.subject,
+        fact=f"{level.op} reaches {as_gigabytes(slow.observed)} of {as_gigabytes(missed.typical)}",
         message=f"{level.op} {level.flow.subject} reaches {as_gigabytes(slow.observed)}, "
         f"expected {as_gigabytes(missed.typical)} and at least {as_gigabytes(missed.low)}{known}",
         expected=missed.typical,
@@ -74,9 +75,7 @@ def shared(snapshot: Snapshot, localized: Localization, slow: Sequence[Slow], le
     """A finding about several slow flows with one common cause. The pattern of slow flows determines the code."""
     candidate = localized.candidate
     code, cause = _kind(snapshot, localized, levels)
-    expected, observed = (
-        statistics.median(rates) for rates in ([s.expected for s in slow], [s.observed for s in slow])
-    )
+    expected, observed = (median(rates) for rates in ([s.expected for s in slow], [s.observed for s in slow]))
     worst = min(slow, key=lambda one: one.observed / one.expected)
     share = min(1.0, observed / expected)  # the slow link loses the same share of its rated rate
     ends = {one.level.flow.subject for one in slow}
@@ -91,6 +90,7 @@ def shared(snapshot: Snapshot, localized: Localization, slow: Sequence[Slow], le
         severity=_severity(snapshot, slow) if code == "bandwidth-low" else "warning",
         confidence="possible" if localized.others else "likely",
         subject=whole or _subject(snapshot, candidate, links),
+        fact=f"limits {len(slow)} flows to {as_gigabytes(observed)} of {as_gigabytes(expected)}",
         message=f"{len(slow)} flows that have {what} in common reach {as_gigabytes(observed)} "
         f"where {as_gigabytes(expected)} is expected; nothing {_where(candidate)} was faster",
         expected=expected,

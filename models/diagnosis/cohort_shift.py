@@ -6,12 +6,12 @@ less, so a smaller shift is significant.
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 from collections.abc import Mapping
 
 from ..bandwidth.best_rates import best_observations
 from ..bandwidth.peer_flows import COHORT_LINK, cohort_of, noise
+from ..facts.averages import median
 from ..facts.records import Flow
 from ..inventory.snapshot import Snapshot
 from ..report import Expectation
@@ -40,7 +40,7 @@ def cohort_shifts(snapshot: Snapshot) -> Mapping[Flow, Expectation]:
 
 def _apart(snapshot: Snapshot, flows: list[Flow], others: list[float]) -> Mapping[Flow, Expectation]:
     best = best_observations(snapshot)
-    typical = statistics.median(others)
+    typical = median(others)
     # Nearly all flows are slow, not only a few very slow ones
     reached = sorted(best[flow].value for flow in flows)[len(flows) * 3 // 4]
     error = noise(snapshot, flows[0]) * _QUARTILE * (1 / len(flows) + 1 / len(others)) ** 0.5

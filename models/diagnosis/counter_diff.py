@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from ..facts.counters import ERRORS, TRAFFIC
 
@@ -16,8 +17,7 @@ _MEMORY = frozenset({"ecc_corrected", "ecc_uncorrected", "ce_count", "ue_count"}
 _BY_DESIGN = frozenset({"clocks_sw_power"})  # power limit reached: normal for a GPU under load
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """The increase of a counter, or the maximum of a rate."""
 
     kind: Kind
@@ -28,8 +28,7 @@ class Change:
     at_least: bool = False  # the counter was reset in between
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Logged:
+class Logged(Struct, frozen=True, kw_only=True):
     """A line of the kernel log."""
 
     kind: str
@@ -38,8 +37,7 @@ class Logged:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(Struct, frozen=True, kw_only=True):
     """All changes in a period. `restarted`: the machine booted during the period, so earlier counts are lost."""
 
     schema: Literal["linkgauge.window/1"] = "linkgauge.window/1"

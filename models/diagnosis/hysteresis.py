@@ -5,13 +5,15 @@ unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..catalog import codes
 from ..facts.records import Evidence
 from ..facts.units import as_utc, from_utc
-from ..report import SEVERITIES, Finding, Report, Verdict
+from ..report import COSTS, SEVERITIES, Finding, Report, Verdict, worst_cost
 from .verdict import verdict
 
 _WINDOW, _ENOUGH = 3, 2  # cycles
@@ -19,8 +21,7 @@ _HOUR, _DAY = 3600.0, 86400.0
 _FLAPS = 3  # appearances within an hour; a restart of a driver or a switch causes one or two
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """The history of the findings under one key. Times are report times in seconds since 1970."""
 
     findings: tuple[Finding, ...]  # from the latest report; for an event the most severe so far
@@ -78,7 +79,8 @@ def settle(
             updated[key] = history
     shown = replace(report, findings=tuple(sorted(_shown(updated, fresh), key=_rank)))
     waits = first and not all(_is_shown(updated[key]) for key in fresh)
-    return updated, replace(shown, verdict=_settled(shown, waits))
+    cost = min(report.cost, worst_cost(shown.findings), key=COSTS.index)
+    return updated, replace(shown, verdict=_settled(shown, waits), cost=cost)
 
 
 def _settled(shown: Report, waits: bool) -> Verdict:

@@ -1,82 +1,185 @@
-"""Impact of findings: the factor by which collectives take longer on the limited links.
+"""Impact of findings: the factor by which collectives, copies and computing take longer on what is left of the node.
 
-Names are those of operations: "all_reduce" and "alltoall" over the node's GPUs. A suffix names a further medium: in
-"all_reduce@fabric" each GPU sends over its nearest NIC.
+Names are those of operations: "all_reduce" and "alltoall" over the node's GPUs, "compute" on the slowest GPU. A suffix
+names a further medium: in "all_reduce@fabric" each GPU sends over its nearest port, in "copy@host" to the memory of its
+processor, in "read@storage" each disk sends to the memory of its processor.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from functools import reduce
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..facts.gpu import Gpu, GpuLink
 from ..facts.records import Flow
 from ..graph.fair_share import shares
-from ..graph.flow_paths import nearest_ports
+from ..graph.flow_paths import hops_of, nearest_ports
+from ..graph.path_types import paths
 from ..graph.routes import RateOf, limited, rated
 from ..graph.topology import Hop
 from ..inventory.snapshot import Snapshot
-from ..report import Finding
+from ..report import Cost, Finding
+from .effects import ALL, Effect, effect_of
 
 FABRIC = "all_reduce@fabric"
+HOST = "copy@host"
+STORAGE = "read@storage"
+COMPUTE = "compute"
+SHOWN = 1.005  # a smaller factor is "not slower"
 _UNLIMITED = float("inf")
 _MOST_PAIRS = 16  # GPUs; with more, the shares of all pairs take too long to compute
+_NOTHING = Effect()
+_BESIDE_SWITCH = ("PIX", "PXB")  # paths that no root complex is part of
 
 
-def weigh(snapshot: Snapshot, finding: Finding) -> Finding:
-    """The finding with the slowdown of each collective from this finding's limits alone."""
-    return replace(finding, impact={**finding.impact, **slowdowns(snapshot, [finding])})
+class Impact(Struct, frozen=True):
+    """Slowdown factors by operation, and the cost that follows."""
+
+    factors: Mapping[str, float]
+    cost: Cost
 
 
-def slowdowns(snapshot: Snapshot, findings: Iterable[Finding]) -> Mapping[str, float]:
-    """The slowdown factor of each collective from the limits of all these findings together.
+def weigh(snapshot: Snapshot, found: Sequence[Finding]) -> tuple[list[Finding], Impact]:
+    """The findings, each with its own impact as if it were alone, and the impact of all together.
+
+    Findings that only inform do not count in the sum.
+    """
+    whole = _whole(found)
+    effects = [effect_of(snapshot, one) for one in found]
+    alone = [_impact(snapshot, [effect], whole) for effect in effects]
+    weighed = [
+        replace(one, impact={**one.impact, **each.factors}, cost=each.cost)
+        for one, each in zip(found, alone, strict=True)
+    ]
+    together = [effect for one, effect in zip(found, effects, strict=True) if one.severity != "info"]
+    return weighed, _impact(snapshot, together, whole)
+
+
+def _impact(snapshot: Snapshot, effects: Iterable[Effect], whole: RateOf) -> Impact:
+    acting = [one for one in effects if one != _NOTHING]
+    known = [one for one in acting if one.known and not one.stops]
+    left = _slowdowns(snapshot, reduce(_both, known), whole) if known else _NO_LOSS
+    if left.stops or any(one.stops for one in acting):
+        return Impact(left.factors, "cannot run")
+    if any(factor > SHOWN for factor in left.factors.values()):
+        return Impact(left.factors, "slower")
+    unknown = any(not one.known for one in acting) or not left.judged
+    return Impact(left.factors, "unknown" if unknown else "none")
+
+
+def _both(one: Effect, other: Effect) -> Effect:
+    """Two effects at the same time. For a link, the smaller rate counts; for computing, the slower clock."""
+    limits = dict(one.limits)
+    for link, rate in other.limits.items():
+        limits[link] = min(rate, limits.get(link, rate))
+    return Effect(
+        limits=limits,
+        lost=one.lost | other.lost,
+        absent=one.absent | other.absent,
+        detours=one.detours | other.detours,
+        by_host=one.by_host | other.by_host,
+        compute=max(one.compute, other.compute),
+    )
+
+
+class _Left(Struct, frozen=True):
+    """What an effect leaves: factors by operation; whether one has no path, and whether one uses what is affected."""
+
+    factors: Mapping[str, float]
+    stops: bool
+    judged: bool
+
+
+_NO_LOSS = _Left({}, False, True)
+
+
+def _slowdowns(snapshot: Snapshot, effect: Effect, whole: RateOf) -> _Left:
+    """The slowdown factor of each operation.
 
     The slowest GPU sets the time of a collective. All-reduce is a ring in the order of the names (bandwidth term of the
-    ring algorithm, nccl-tests doc/PERFORMANCE.md). Over the fabric each GPU sends as much over its own NIC. A GPU
-    without NVLinks uses PCIe, as in NCCL. The result is empty without limits, with fewer than two GPUs, or if the GPUs'
+    ring algorithm, nccl-tests doc/PERFORMANCE.md). Over the fabric each GPU sends as much over its own port. A GPU
+    without NVLinks uses PCIe, as in NCCL. Factors of the links are absent with fewer than two GPUs, or if the GPUs'
     links were not read.
     """
-    known = [one for one in findings if one.limits]
+    factors = {COMPUTE: round(effect.compute, 3)} if effect.compute > 1 else {}
+    if effect == Effect(compute=effect.compute):
+        return _Left(factors, False, True)
+    stops = judged = False
+    for name, before, after in _flows(snapshot, effect):
+        well = shares(snapshot.topology, before, whole)
+        ill = shares(snapshot.topology, after, limited(effect.limits, whole))
+        if not before or len(well) < len(before):
+            continue
+        if not after or len(ill) < len(after) or not min(ill.values()):
+            stops = stops or name == FABRIC
+            continue
+        judged = judged or _concerns(snapshot, effect, before, after)
+        factor = _factor(name, list(well.values()), list(ill.values()), effect)
+        if factor > SHOWN or name not in (HOST, STORAGE):
+            factors[name] = round(factor, 3)
+    return _Left(factors, stops, judged)
+
+
+def _concerns(snapshot: Snapshot, effect: Effect, before: Sequence[Flow], after: Sequence[Flow]) -> bool:
+    """Whether the operation uses a link, port or disk of the effect. If none does, its cost is not known."""
+    if before != after:
+        return True
+    links = (link.id for flow in before for hop in hops_of(snapshot.topology, flow) for link in hop.links)
+    return bool(effect.limits) and any(link in effect.limits for link in links)
+
+
+def _factor(name: str, well: Sequence[float], ill: Sequence[float], effect: Effect) -> float:
+    """Disks add up; else the slowest flow counts. Flows over an absent port are unknown: the fastest one is healthy."""
+    if name == STORAGE:
+        return sum(well) / sum(ill)
+    return (max(well) if name == FABRIC and "port" in effect.absent else min(well)) / min(ill)
+
+
+def _flows(snapshot: Snapshot, effect: Effect) -> Iterator[tuple[str, list[Flow], list[Flow]]]:
+    """The simultaneous flows of each operation, before and after the effect."""
     gpus = sorted(device.id for device in snapshot.topology.devices if device.kind == "gpu")
     joined = {link.gpu for link in snapshot.of(GpuLink).values()}
     read = [gpu.nvlinks is not None or gpu.key in joined for gpu in snapshot.of(Gpu).values()]
-    if not known or len(gpus) < 2 or len(read) < len(gpus) or not all(read):
-        return {}
-    limits: dict[str, float] = {}
-    for link, rate in (pair for one in known for pair in one.limits.items()):
-        limits[link] = min(rate, limits.get(link, rate))
-    whole = _whole(known)
-    found = {name: _slower(snapshot, flows, whole, limits) for name, flows in _flows(snapshot, gpus).items()}
-    return {name: round(factor, 3) for name, factor in found.items() if factor is not None}
+    if len(gpus) > 1 and len(read) >= len(gpus) and all(read):
+        ring = [(a, b) for a, b in zip(gpus, [*gpus[1:], gpus[0]], strict=True)]
+        pairs = [(a, b) for a in gpus for b in gpus if a != b]
+        for name, ends in (("all_reduce", ring), *([("alltoall", pairs)] if len(gpus) <= _MOST_PAIRS else [])):
+            yield name, [Flow("copy", both) for both in ends], [_peer(snapshot, effect, *both) for both in ends]
+        yield FABRIC, list(_outwards(snapshot, gpus)), list(_outwards(snapshot, gpus, effect))
+    to_host = [Flow("copy", (gpu, "host")) for gpu in gpus]
+    yield HOST, to_host, to_host
+    disks = [device.id for device in snapshot.topology.devices if device.kind == "nvme"]
+    kept = [disk for disk in disks if disk not in effect.lost]
+    yield STORAGE, [Flow("read", (disk, "host")) for disk in disks], [Flow("read", (disk, "host")) for disk in kept]
 
 
-def _flows(snapshot: Snapshot, gpus: Sequence[str]) -> Mapping[str, list[Flow]]:
-    """The simultaneous flows of each collective."""
-    ring = [Flow("copy", ends) for ends in zip(gpus, [*gpus[1:], gpus[0]], strict=True)]
-    pairs = [Flow("copy", (a, b)) for a in gpus for b in gpus if a != b]
-    few = {"alltoall": pairs} if len(gpus) <= _MOST_PAIRS else {}
-    return {"all_reduce": ring, **few, FABRIC: list(_outwards(snapshot, gpus))}
-
-
-def _outwards(snapshot: Snapshot, gpus: Sequence[str]) -> Iterator[Flow]:
-    """From each GPU to one of its nearest ports. If there are fewer ports than GPUs, GPUs share ports."""
+def _outwards(snapshot: Snapshot, gpus: Sequence[str], effect: Effect = _NOTHING) -> Iterator[Flow]:
+    """From each GPU to one of its nearest working ports. If there are fewer ports than GPUs, GPUs share ports."""
     taken: Counter[str] = Counter()
     for gpu in gpus:
-        near = nearest_ports(snapshot.topology, gpu)
+        near = nearest_ports(snapshot.topology, gpu, effect.lost)
         if near:
             port = min(near, key=lambda one: taken[one])
             taken[port] += 1
-            yield Flow("write", (gpu, port))
+            around = "nic" in effect.by_host or _detours(snapshot, effect, gpu, port)
+            yield Flow("write", (gpu, port), via="host" if around else "")
 
 
-def _slower(snapshot: Snapshot, flows: Sequence[Flow], whole: RateOf, limits: Mapping[str, float]) -> float | None:
-    """The slowdown factor; None if a flow has no path, no rate left, or no known limit."""
-    before = shares(snapshot.topology, flows, whole)
-    after = shares(snapshot.topology, flows, limited(limits, whole))
-    if not flows or len(before) < len(flows) or len(after) < len(flows) or not min(after.values()):
-        return None
-    return min(before.values()) / min(after.values())
+def _peer(snapshot: Snapshot, effect: Effect, a: str, b: str) -> Flow:
+    """A copy between two GPUs, through host memory if the effect requires it."""
+    return Flow("copy", (a, b), via="host" if "gpu" in effect.by_host or _detours(snapshot, effect, a, b) else "")
+
+
+def _detours(snapshot: Snapshot, effect: Effect, a: str, b: str) -> bool:
+    """Whether a direct path below a switch now leads through the root complex. NVLinks are not affected."""
+    if not effect.detours or not (ALL in effect.detours or {a, b} <= effect.detours):
+        return False
+    found = paths(snapshot.topology, a, [b]).get(b)
+    return found is not None and found.type in _BESIDE_SWITCH
 
 
 def _whole(findings: Iterable[Finding]) -> RateOf:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from ..bandwidth.peer_flows import noise
 from ..facts.records import Flow
@@ -31,16 +32,14 @@ _CLEARS, _CLEARS_LEAST, _ERRORS = 1.05, 1.01, 4
 _FEWEST = 2  # flows; a single flow is reported by itself
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Candidate:
+class Candidate(Struct, frozen=True, order=True):
     """A candidate cause that flows have in common. A link is named by its two ends."""
 
     kind: Kind
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Localization:
+class Localization(Struct, frozen=True):
     """Slow flows and the candidate cause that explains them. `others` of the same kind explain them equally well."""
 
     candidate: Candidate
@@ -72,8 +71,7 @@ def localize(snapshot: Snapshot, levels: Collection[Level], slow: Collection[Flo
         left = [flow for flow in left if flow not in covered[first]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """Observed rate of each flow, its share of the expected rate, and the factor that exceeds the noise."""
 
     rate: Mapping[Flow, float]

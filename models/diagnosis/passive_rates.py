@@ -7,12 +7,13 @@ about a port, the function below a link, a link by its id, or a GPU (all its NVL
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..bandwidth.efficiency import attainable
+from ..facts.averages import median
 from ..facts.records import Observation
 from ..facts.units import as_gigabytes
 from ..graph.topology import FABRIC, Device, Link
@@ -32,8 +33,7 @@ _LESS = 0.85  # of that median
 _LEAST = 0.2  # of the attainable rate, for the other links; below it a job hardly uses them
 
 
-@dataclass(frozen=True, slots=True)
-class JobTraffic:
+class JobTraffic(Struct, frozen=True):
     """The most that a link carried in one second, and the rates that good links of its grade reach, in bytes per
     second.
     """
@@ -126,13 +126,13 @@ def lagging_links(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _behind(one: JobTraffic, others: Sequence[float]) -> bool:
-    typical = statistics.median(others)
+    typical = median(others)
     agree = all(abs(other / typical - 1) <= _AGREE for other in others) if typical else False
     return agree and typical >= _LEAST * one.typical and one.observation.value < _LESS * typical
 
 
 def _finding(one: JobTraffic, others: Sequence[float]) -> Finding:
-    typical = statistics.median(others)
+    typical = median(others)
     return Finding(
         code="bandwidth-low",
         severity="warning",
@@ -147,5 +147,5 @@ def _finding(one: JobTraffic, others: Sequence[float]) -> Finding:
         expected_source=f"median of {len(others)} links of {one.link.grade} in the same job",
         cause="a job sends as much over each of them: this one is slower, or is used otherwise",
         evidence=(one.observation.evidence,),
-        remedy="Measure it when the node is idle: linkgauge diagnose --level full.",
+        case="in a job",
     )

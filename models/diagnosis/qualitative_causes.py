@@ -32,6 +32,11 @@ def _peers(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate:
     )
 
 
+def _measured(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
+    """Copies with peer access of the pairs that the state measured."""
+    return all(flow.via != "host" and f"bandwidth-low:{flow.subject}" in state.explains for flow in flows)
+
+
 def _gpus(snapshot: Snapshot, state: Finding, flows: Sequence[Flow], candidate: Candidate | None) -> bool:
     """Operations of one GPU's SMs, and collectives. Copies by copy engines do not depend on SM clocks."""
     by_itself = all(len(flow.ends) == 1 or flow.op in COLLECTIVES or flow.op == "copy-sm" for flow in flows)
@@ -71,6 +76,7 @@ def _is_end(snapshot: Snapshot, state: Finding, flow: Flow) -> bool:
 _TESTS: Mapping[str, Test] = {
     "pcie-acs-redirect": _peers,
     "iommu-translation": _peers,
+    "pcie-peer-slow": _measured,
     "p2p-disabled": _access,
     "gpu-throttled": _gpus,
     "gpu-clocks-limited": _gpus,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from typing import TypeAlias
 
 from ..bandwidth.best_rates import best_observations
 from ..bandwidth.peer_flows import cohort_key, cohort_of, healthy_loss, others_of, relative_error
 from ..bandwidth.repeated_rates import FEWEST, LOST, MOST, Decision, decide, series_of
+from ..facts.averages import median
 from ..facts.records import Flow
 from ..inventory.snapshot import Snapshot
 from ..report import Report
@@ -81,4 +81,4 @@ def _count(snapshot: Snapshot, flow: Flow) -> int:
 def share_of(snapshot: Snapshot, flow: Flow) -> float:
     """The rate of a flow as a share of the median of its equals."""
     best = best_observations(snapshot)
-    return best[flow].value / statistics.median(best[other].value for other in others_of(snapshot, flow))
+    return best[flow].value / median(best[other].value for other in others_of(snapshot, flow))

@@ -34,6 +34,7 @@ def _finding(flow: Flow, size: int, runs: list[Observation]) -> Finding:
         severity="info",
         confidence="likely",
         subject=flow.subject,
+        fact=f"{len(runs)} equal runs of {flow.op} swing between {as_gigabytes(low)} and {as_gigabytes(high)}",
         message=f"{len(runs)} equal runs of {flow.op} with {as_bytes(size)} swing between {as_gigabytes(low)} and "
         f"{as_gigabytes(high)}: a quarter of them reach at most {as_gigabytes(quarter)}",
         expected=high,
@@ -42,6 +43,5 @@ def _finding(flow: Flow, size: int, runs: list[Observation]) -> Finding:
         expected_source="the fastest of these runs",
         cause="something slows some of the runs: other traffic in the network, or a node or link that is slow at times",
         evidence=tuple(one.evidence for one in (*runs[: _MOST_EVIDENCE - 1], runs[-1])),
-        remedy="1. Read the congestion and error counters of all ports before and after a run. 2. Repeat the test on "
-        "halves of the nodes until one half is steady. 3. Repeat it without other jobs in the network.",
+        case="unsteady",
     )

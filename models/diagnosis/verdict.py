@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ..catalog import codes
 from ..facts.reason import Reason
 from ..facts.records import NotChecked, Run
-from ..report import Finding, Origin, Verdict
+from ..report import Finding, Origin, Report, Verdict
 
 
 def verdict(
@@ -39,3 +39,22 @@ def verdict(
     if "warning" in grave:
         return "degraded"
     return "unknown" if any(one.reason is Reason.INCOMPLETE for one in unread) else "ok"
+
+
+def why_unknown(report: Report) -> tuple[str, bool]:
+    """Why the verdict of the report is unknown, and whether its unchecked items have the details."""
+    vital = [
+        code for code, evaluated in report.checks.items() if not evaluated and code in codes() and codes()[code].vital
+    ]
+    if vital:
+        return f"Do not take this node for healthy: {', '.join(vital)} could not be judged.", True
+    if broken := [run.name for run in report.runs if not run.ok]:
+        return f"Do not take this node for healthy: {', '.join(broken)} broke off, a fault in linkgauge itself.", False
+    if stale := [finding.code for finding in report.findings if finding.stale and not finding.silenced]:
+        codes_of = ", ".join(dict.fromkeys(stale))
+        return f"Do not take this node for healthy: {codes_of} could not be evaluated again.", False
+    if any(finding.code == "not-enough-evidence" for finding in report.findings):
+        return "There is a symptom without a known cause.", False
+    if any(gap.reason is Reason.INCOMPLETE for gap in report.not_checked):
+        return "A part of the input is missing or was not read. The rest shows no fault.", True
+    return "Nothing could be judged.", False

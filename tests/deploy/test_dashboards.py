@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from linkgauge.exporters.metrics.catalog import METRICS
-from tests.support.programs.fleet_pages import RULES, watched
+from tests.support.programs.fleet_pages import RULES, SILENT, watched
 from tests.support.programs.prometheus_server import Prometheus
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "grafana"
@@ -82,6 +82,17 @@ def test_panels_say_what_they_show(name: str) -> None:
     assert variables[:4] == ["datasource", "cluster", "profile", "node"]
 
 
+@pytest.mark.parametrize("name", BOARDS)
+def test_an_empty_panel_claims_no_health(name: str) -> None:
+    """It is also empty if nothing sends data: its text says what is missing. Without data no number of faults is 0."""
+    panels = BOARDS[name]["panels"]
+    for text in (panel["fieldConfig"]["defaults"]["noValue"] for panel in panels):
+        assert re.match(r"No .*(report|sends? data|measured|scrapes|counts its|says|known cost)", text), text
+    faults = [one for one in panels if one["title"] in ("Findings", "Down", "Below their rate", "Would drain")]
+    assert faults
+    assert all("vector(0)" not in target["expr"] for panel in faults for target in panel["targets"])
+
+
 @pytest.mark.parametrize("query", list(queries()), ids=lambda query: f"{query.board}: {query.panel}")
 def test_every_query_has_an_answer(query: Query, server: Prometheus) -> None:
     server.ask(query.expr)  # which raises where there is an error
@@ -111,3 +122,22 @@ def test_numbers_of_the_fleet(server: Prometheus) -> None:
     shown = {panel["title"]: panel["targets"][0]["expr"] for panel in BOARDS["linkgauge-fleet"]["panels"][:6]}
     told = {title: server.ask(re.sub(r"\$\w+", ".*", expr))[""] for title, expr in shown.items()}
     assert told == {"Nodes": 11, "Ok": 3, "Degraded": 4, "Failed": 2, "Unknown": 1, "Silent": 1}
+
+
+def test_findings_of_a_silent_node_stay(server: Prometheus) -> None:
+    """With the message, and with an unknown cost. Without a node, no number of findings is 0."""
+    fleet = {one["title"]: one["targets"][0]["expr"] for one in BOARDS["linkgauge-fleet"]["panels"]}
+    chosen = {**CHOSEN, "node": SILENT}
+    labels = "job=linkgauge,node=n9,profile=hgx-h100-8,rack=r2,subject=0000:3e:00.0"
+    cost = {f"cluster=west,code=nvlink-inactive,cost=unknown,{labels}": 3}
+    assert server.ask(filled(fleet["Cost of the findings"], chosen)) == cost
+    number, table = (
+        one["targets"][0]["expr"] for one in BOARDS["linkgauge-node"]["panels"] if one["title"] == "Findings"
+    )
+    (found,) = server.ask(filled(table, chosen))
+    assert "message=gpu3 (module 4, 3e:00.0) has 1 of 18 NVLinks inactive" in found
+    assert [server.ask(filled(number, {**CHOSEN, "node": name})) for name in (SILENT, "n7", "none")] == [
+        {"": 1},
+        {"": 0},
+        {},
+    ]

@@ -62,8 +62,12 @@ def test_shells_can_read_the_scripts(script: str) -> None:
 
 def commands(command: click.Command, name: str) -> Iterator[str]:
     yield name
-    for further, below in command.commands.items() if isinstance(command, click.Group) else ():
-        yield from commands(below, f"{name}-{further}")
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for further in command.list_commands(context):
+            below = command.get_command(context, further)
+            assert below
+            yield from commands(below, f"{name}-{further}")
 
 
 @pytest.mark.skipif(shutil.which("man") is None, reason="no man here")

@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import tomli
 
 from tests.support.paths import ROOT
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 PACKAGES = ROOT / "deploy/packages"
 _NAME = re.compile(r"([A-Za-z0-9_.-]+)(?:\[\w+\])?\s*(?:([<>=]=?)\s*([0-9.]+))?")
@@ -41,7 +36,7 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def of_project() -> list[str]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomli.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = (PACKAGES / "requirements.lock").read_text().splitlines()[0].removeprefix("# extras: ").split(",")
     assert extras == ["web", "cuda"]
     return [*project["dependencies"], *(one for extra in extras for one in project["optional-dependencies"][extra])]
@@ -61,7 +56,7 @@ def test_each_dependency_is_locked_with_hashes(lock: str, wanted: list[str]) -> 
 
 
 def test_the_tools_of_the_build_are_those_of_the_project() -> None:
-    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    build = tomli.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     assert set(build) <= set(of_build())
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from linkgauge.agent.service.config import LISTEN
 from linkgauge.agent.service.systemd import notify
+from linkgauge.agent.web.connections import BACKLOG
 
 pytestmark = pytest.mark.e2e
 
@@ -59,6 +61,28 @@ def test_nothing_is_said_of_what_may_be_added(unit: Path, example: Path) -> None
 
 
 @needs_analyze
+def test_nothing_is_said_of_the_socket(unit: Path) -> None:
+    path = unit.with_suffix(".socket")
+    shutil.copy(FOLDER / path.name, path)
+    assert verified(path) == ""
+    path.write_text(path.read_text() + "[Socket]\nPrivateThings=yes\n")
+    assert "PrivateThings" in verified(path)
+
+
+def test_systemd_keeps_the_port() -> None:
+    """Before, another user could take it while the service restarted. systemd closes it at one of its limits.
+
+    https://www.freedesktop.org/software/systemd/man/latest/systemd.socket.html, TriggerLimitIntervalSec=
+    """
+    said = keys(FOLDER / "linkgauge.socket")
+    assert (said["ListenStream"], said["Backlog"]) == (LISTEN, str(BACKLOG))
+    assert (said["TriggerLimitIntervalSec"], said["FlushPending"], said["WantedBy"]) == ("0", "yes", "sockets.target")
+    service = keys(FOLDER / "linkgauge.service")
+    assert (service["StartLimitIntervalSec"], service["Also"]) == ("0", "linkgauge.socket")
+    assert all("linkgauge.socket" in service[key].split() for key in ("Wants", "After"))
+
+
+@needs_analyze
 def test_how_much_it_could_do(unit: Path) -> None:
     done = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", unit], capture_output=True, text=True, timeout=100
@@ -91,6 +115,10 @@ def test_users_and_folders(tmp_path: Path, tool: str, file: str) -> None:
     if not shutil.which(tool):
         pytest.skip(f"needs {tool}")
     (tmp_path / "etc").mkdir()
+    (tmp_path / "run/linkgauge").mkdir(parents=True, mode=0o755)  # as root creates them before there is the group
+    locks = [tmp_path / "run/linkgauge" / name for name in ("linkgauge.lock", "linkgauge.driver")]
+    for lock in locks:
+        lock.touch(0o600)
     for users in ("sysusers.conf", file):  # folders belong to a user, who has to be there
         program = "systemd-sysusers" if users == "sysusers.conf" else tool
         action = ("--create",) if program == "systemd-tmpfiles" else ()
@@ -104,6 +132,11 @@ def test_users_and_folders(tmp_path: Path, tool: str, file: str) -> None:
     if tool == "systemd-tmpfiles":
         assert (tmp_path / "var/lib/linkgauge").is_dir()
         assert (tmp_path / "run/linkgauge").stat().st_mode & 0o7777 == 0o2775  # only root and the group
+        found = re.search("^linkgauge:[^:]*:([0-9]+):", (tmp_path / "etc/group").read_text(), re.MULTILINE)
+        assert found
+        for path in (tmp_path / "run/linkgauge", *locks):
+            assert path.stat().st_gid == int(found[1])
+        assert {lock.stat().st_mode & 0o777 for lock in locks} == {0o660}
 
 
 @pytest.fixture

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.models.catalog.sxids import sxids
 from linkgauge.models.catalog.xids import xids
@@ -18,6 +17,7 @@ from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Re
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.rules.core.log_history import logged
 from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps.read import read_text
 from linkgauge.probes.kernel_log.forms import FORMS
 from linkgauge.probes.kernel_log.patterns import group_events
 from tests.support.nodes.event_logs import NOW, Told, findings, log, told
@@ -273,6 +273,31 @@ def test_bus_errors() -> None:
     assert told(BRIDGE, FUNCTION, counter, *log(fatal)) == []  # counted, and judged by the counter
 
 
+def test_the_number_of_an_xid_at_the_end_of_a_cut_line() -> None:
+    line = "NVRM: Xid (PCI:0000:3b:00): "
+    codes = [
+        getattr(event, "code", None)
+        for event in log(*(f"{line}{end}" for end in ("79", "119", "13, pid=7", "11 (fault)")))
+    ]
+    assert codes == [79, 119, 13, 11]
+    assert log(f"{line}11", line) == []
+    (gap,) = read_text("log", f"[    1.500000] {line}11\n[    1.600000] {line}11\n", NOW)
+    assert isinstance(gap, NotChecked)
+    assert gap.why == "log:1: the line ends before or within the number of an Xid"
+
+
+def test_bus_errors_without_the_lines_of_their_details() -> None:
+    """The port that receives a message names its sender (drivers/pci/pcie/aer.c, aer_print_port_info)."""
+    line = f"pcieport {PORT}: AER: {{}} received{{}} {ADDRESS}"
+    fatal = line.format("Uncorrected (Fatal) error", ":")
+    mild = line.format("Multiple Uncorrectable (Non-Fatal) error message", " from")
+    assert told(*log(fatal), origin="dumps") == [("pcie-errors", ADDRESS, "critical")]
+    assert told(*log(mild), origin="dumps") == [("pcie-errors", ADDRESS, "warning")]
+    assert told(*log(line.format("Corrected error", ":")), origin="dumps") == [("pcie-errors", ADDRESS, "info")]
+    detail = f"nvidia {ADDRESS}: PCIe Bus Error: severity=Corrected, type=Physical Layer"
+    assert told(*log(fatal, detail), origin="dumps") == [("pcie-errors", ADDRESS, "info")]
+
+
 def test_corrected_errors_of_a_short_log() -> None:
     """Of an excerpt, as many within minutes as an hour may have; a few say little, and are named."""
     line = f"pcieport {PORT}: PCIe Bus Error: severity=Corrected, type=Physical Layer"
@@ -424,7 +449,7 @@ def test_the_catalogs() -> None:
     assert set(range(1, 174)) <= set(xids())
     assert all(row.action and row.source for row in xids().values() if row.severity)
     assert all(row.action for row in sxids().values() if row.severity)
-    assert all(row.state in (None, *Gpu.__dataclass_fields__) for row in xids().values())
+    assert all(row.state in (None, *Gpu.__struct_fields__) for row in xids().values())
     assert all(row.ends is None or row.ends in sxids() for row in sxids().values())
     for table in (
         {number: row.codes for number, row in xids().items()},

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.models.bandwidth.contention import able
 from linkgauge.models.bandwidth.efficiency import ABOVE_THE_WIRE

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.run_source import collect

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu
@@ -98,7 +97,7 @@ def test_virtual_machines() -> None:
     assert told(guest, lone) == [("pcie-topology-hidden", "node", "info")]
     assert told(guest, lone, ena) == [("pcie-topology-hidden", "node", "info")]
     (found,) = findings(guest, lone)
-    assert found.remedy == "Nothing needs doing: a single GPU has no peers to be near."
+    assert found.remedy == "Nothing: a single GPU has no peers."
     other = replace(lone, key="0000:00:07.0")
     assert told(guest, lone, other) == [("pcie-topology-hidden", "node", "warning")]
     assert told(guest, lone, ena, site=Site(trust_virtual_links=True)) == []

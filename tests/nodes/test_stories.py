@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from random import Random
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.agent.pipeline.diagnose import Memory, Probes, cycle, diagnose, thin
 from linkgauge.agent.pipeline.registry import measure_nothing
@@ -151,7 +151,7 @@ def test_what_a_finding_costs() -> None:
     assert finding.impact["all_reduce"] == 1.0  # NVLink carries it
     unasked = [replace(one, nvlinks=None) if isinstance(one, Gpu) else one for one in gpus_under_switches(4)]
     (finding,) = report_of(with_fields(unasked, gpu_address(3), width=4)).findings
-    assert finding.impact == {}
+    assert finding.impact == {"copy@host": 2.0}  # two GPUs share an uplink of 16 lanes
 
 
 def test_kin() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
+
+from ...facts.averages import median
 from ...facts.machine import Node
 from ...facts.records import Evidence, Observation
 from ...inventory.snapshot import Snapshot
@@ -17,8 +18,7 @@ _LEAST_EQUAL = 3  # other devices with a known counter
 _FAR_ABOVE = 10.0  # times the median of equal devices
 
 
-@dataclass(frozen=True, slots=True)
-class Rise:
+class Rise(Struct, frozen=True):
     """The increase of a counter in one window."""
 
     new: float
@@ -34,10 +34,11 @@ class Rise:
 
     @property
     def span(self) -> str:
-        """The time as text: "in 60 s", "in 1.0 hours", "in the 22 days since boot"."""
+        """The time as text: "in 60 s", "in 1 hour", "in the 22 days since boot"."""
         for unit, factor in (("days", DAY), ("hours", HOUR)):
             if self.seconds >= 2 * factor or (unit == "hours" and self.seconds >= factor):
-                time = f"{self.seconds / factor:.3g} {unit}"
+                number = f"{self.seconds / factor:.3g}"
+                time = f"{number} {unit if number != '1' else unit[:-1]}"
                 break
         else:
             time = f"{self.seconds:.0f} s"
@@ -49,8 +50,7 @@ class Rise:
         return (self.before.evidence, self.now.evidence) if self.before else (self.now.evidence,)
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """When increases are too many: more than `per_hour` and at least `fewest`; or `outlier` far above equal devices."""
 
     fewest: float
@@ -124,8 +124,8 @@ def far_above(
             continue
         others = [_in_window(snapshot, one, rise.window) for one in equal]
         known = [value for value in others if value is not None]
-        if len(known) >= _LEAST_EQUAL and rise.new > _FAR_ABOVE * max(1.0, statistics.median(known)):
-            return rise, statistics.median(known)
+        if len(known) >= _LEAST_EQUAL and rise.new > _FAR_ABOVE * max(1.0, median(known)):
+            return rise, median(known)
     return None
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...facts.machine import Pci, Port, Rdma
 from ...inventory.inventory import Item
+from ...inventory.present import comparable, removed
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from .machine_expectations import profile
 
@@ -20,8 +22,7 @@ from .machine_expectations import profile
 _BLUEFIELD = ("15b3:a2d2", "15b3:a2d6", "15b3:a2dc", "15b3:a2df")
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A kind of cards: the ids of a function, RDMA devices per card, and the link layer of the ports."""
 
     product: str  # "15b3:1021"
@@ -51,14 +52,10 @@ def fabric_functions(snapshot: Snapshot) -> frozenset[str]:
 
 
 def of_fabric(snapshot: Snapshot, items: Iterable[Item]) -> list[Item]:
-    """The items of an earlier inventory that are RDMA devices of the fabric."""
+    """The items of the earlier inventory that are RDMA devices of the fabric."""
+    fabric, kinds = _fabric(snapshot), _earlier_kinds(snapshot)
     rdma = [item for item in items if item.rdma is True]
-    fabric = _fabric(snapshot)
-    if fabric is None:
-        return rdma
-    cards = Counter(_card(item.key) for item in rdma)
-    kinds = {item.key: Kind((item.product or "")[:9], cards[_card(item.key)], None) for item in rdma}
-    return [item for item in rdma if fabric.includes(kinds[item.key])]
+    return [item for item in rdma if fabric is None or fabric.includes(kinds[item.key])]
 
 
 def unbound(snapshot: Snapshot) -> list[str]:
@@ -74,12 +71,24 @@ def unbound(snapshot: Snapshot) -> list[str]:
 
 @once_per_snapshot
 def _fabric(snapshot: Snapshot) -> Kind | None:
-    """The kind of the fabric's cards: the most frequent one. A site file counts all devices, so it has no kind."""
+    """The kind of the fabric's cards: the most frequent one. A site file counts all devices, so it has no kind.
+
+    Cards that were there before count, too: a machine that lost most of its fabric has more cards for storage.
+    """
     known = profile(snapshot)
     if known is None or known.basis == "site" or not known.machine.rdma:
         return None
-    counts = Counter(_kinds(snapshot).values())
-    return max(counts, key=lambda kind: (kind.product not in _BLUEFIELD, counts[kind], -kind.devices), default=None)
+    now, earlier = _kinds(snapshot), _earlier_kinds(snapshot)
+    gone = [earlier[item.key] for item in removed(snapshot, "nic") if item.rdma is True]
+    counts = Counter((kind.product, kind.devices) for kind in (*now.values(), *gone))
+    layers = Counter(now.values())
+
+    def order(kind: Kind) -> tuple[bool, int, int, int, str, str]:
+        number = counts[kind.product, kind.devices]
+        own = kind.product not in _BLUEFIELD
+        return own, number, -kind.devices, layers[kind], kind.product, kind.layer or ""
+
+    return max({*now.values(), *gone}, key=order, default=None)
 
 
 @once_per_snapshot
@@ -90,7 +99,19 @@ def _kinds(snapshot: Snapshot) -> Mapping[str, Kind]:
     ports = snapshot.of(Port).values()
     devices = {one.key: one.address for one in snapshot.of(Rdma).values()}
     layers = {devices.get(port.device or ""): port.link_layer for port in ports}
-    return {one: Kind(_product(functions.get(one)), cards[_card(one)], layers.get(one)) for one in every}
+    products = {one: _product(functions.get(one)) for one in every}
+    earlier = Counter((_card(one), kind.product) for one, kind in _earlier_kinds(snapshot).items())
+    sizes = {one: max(cards[_card(one)], earlier[_card(one), products[one]]) for one in every}
+    return {one: Kind(products[one], sizes[one], layers.get(one)) for one in every}
+
+
+@once_per_snapshot
+def _earlier_kinds(snapshot: Snapshot) -> Mapping[str, Kind]:
+    """The kind of the card of each RDMA device that was there before, by address. Its link layer is not known."""
+    before = comparable(snapshot)
+    rdma = [item for item in before.of("nic") if item.rdma is True] if before else []
+    cards = Counter(_card(item.key) for item in rdma)
+    return {item.key: Kind((item.product or "")[:9], cards[_card(item.key)], None) for item in rdma}
 
 
 def _card(address: str) -> str:

@@ -12,12 +12,14 @@ from ...facts.machine import Pci
 from ...facts.pci_classes import NVIDIA, kind_of
 from ...facts.records import Evidence, Observation
 from ...facts.recovery import OF_NODE, release_of
+from ...facts.units import as_bytes, as_gigabytes, as_megahertz, as_transfers
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from .wording import function_name, location, missed
 
 V = TypeVar("V", bound=Hashable)
 _FEWEST = 3  # with two different values there is no majority
 _HOUR = 3600.0
+_SMALL = 10_000  # from here on a number has a unit with a prefix
 
 
 def function_of(snapshot: Snapshot, gpu: Gpu) -> Pci | None:
@@ -61,12 +63,24 @@ def place_of(snapshot: Snapshot, gpu: Gpu) -> dict[str, str | int | None]:
 def gpu_evidence(gpu: Gpu, *fields: str) -> tuple[Evidence, ...]:
     """The evidence of the fields of a GPU that have a value."""
     known = [(name, value) for name in fields if (value := getattr(gpu, name)) is not None]
-    return tuple(gpu.cites.get(name, Evidence(f"{gpu.key} {name}", _plain(value))) for name, value in known)
+    return tuple(gpu.cites.get(name, Evidence(f"{gpu.key} {name}", _plain(name, value))) for name, value in known)
 
 
-def _plain(value: object) -> str:
+_UNITS = (
+    ("clock", as_megahertz),
+    ("speed", as_transfers),
+    ("rate", as_gigabytes),
+    ("memory", as_bytes),
+    ("bar1", as_bytes),
+)
+
+
+def _plain(name: str, value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "none"
+    if isinstance(value, float | int) and not isinstance(value, bool) and value > _SMALL:
+        words = next((words for part, words in _UNITS if part in name), None)
+        return words(value) if words else f"{value:,.15g}"
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 

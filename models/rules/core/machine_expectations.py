@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis
 from ...site.schema import Machine
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """A machine type and the source of its counts."""
 
     machine: Machine

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from ...facts.records import Fact, NotChecked
 from ...facts.registry import kind_name
@@ -25,8 +26,7 @@ def anywhere(snapshot: Snapshot) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True, dict=True):
     """A check that runs for each fact of the type `over` whose needs were read. So an unread value is never "ok".
 
     `needs` names fields of the fact ("width"). If a required field was not read, the check does not run for that fact.

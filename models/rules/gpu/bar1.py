@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...catalog.gpus import Product, products_of
 from ...facts.gpu import Gpu, GpuPair
@@ -36,8 +37,7 @@ WINDOW = "memory window (BAR1)"
 _LARGE = 8 << 30  # bytes of memory: a GPU with less is a display adapter
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The window of one GPU. Sizes in bytes."""
 
     subject: str
@@ -160,7 +160,9 @@ def window_claims(snapshot: Snapshot) -> Iterator[Claim]:
             and (not product or product.peers)
         ):
             most = strict_majority(_size(snapshot, other) for other in gpu_cohort(snapshot, gpu))
-            supports = [Support("cohort", most, f"most equal GPUs of this node: {most // MIB} MiB")] if most else []
+            supports = (
+                [Support("cohort", most, f"most equal GPUs of this node: {most // MIB:,.0f} MiB")] if most else []
+            )
             if product and (least := _least(product)):
                 supports.append(Support("product", least, f"{product.name}: a GPU with HBM shows its whole memory"))
             supports.sort(key=lambda one: -one.least)
@@ -206,8 +208,8 @@ def _small(window: Window) -> Iterator[Finding]:
         confidence="likely" if sure else "certain",
         subject=window.subject,
         subject_name=window.name,
-        message=f"{window.name} shows its peers {window.size // MIB} MiB of its {window.memory // MIB} MiB (BAR1)"
-        + (f"; {source}: {most // MIB} MiB" if basis else ""),
+        message=f"{window.name} shows its peers {window.size // MIB:,.0f} MiB of its {window.memory // MIB:,.0f} MiB "
+        "(BAR1)" + (f"; {source}: {most // MIB:,.0f} MiB" if basis else ""),
         expected=most,
         observed=window.size,
         unit="bytes",

@@ -36,13 +36,6 @@ _SHORTEST = 10.0  # seconds: a shorter span gives no reliable share
 _LOWERED = 0.99  # of the default: a lower value is not rounding
 _SLOW = 0.5  # of the highest clock: a busy GPU without a reason runs near it (L40S 1.0, A100 0.9; nvidia-smi -q)
 
-_HEAT = (
-    "Compare with the other GPUs: all hot is the room or the fans, one hot is its heat sink or its place. Check fans, "
-    "filters, blanking plates, and the coolant's flow on liquid-cooled machines. Have the heat sink mounted again, or "
-    "replace the GPU."
-)
-_BRAKE = "Check the power supplies, and the power limits of the rack and of the management controller."
-
 
 def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """Heat or the power supply slows the GPU down, now or for a relevant share of the time.
@@ -57,7 +50,7 @@ def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     if not (now or bare or spent):
         return
     what = now or bare or [spent[0][0]]
-    cause, remedy = _cause(what)
+    cause, case = _cause(what)
     state = f"{_clock(gpu)}{f' at {gpu.temperature:.0f} °C' if gpu.temperature is not None else ''}"
     texts = [" and ".join(now or bare) + f" now{state}"] if now or bare else []
     yield Finding(
@@ -70,25 +63,25 @@ def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         expected="none",
         observed=", ".join(what),
         cause=cause,
-        remedy=remedy,
+        case=case,
         location=place_of(snapshot, gpu),
         evidence=(*gpu_evidence(gpu, "clock_reasons"), *(evidence for _, _, evidence in spent)),
     )
 
 
 def _cause(reasons: list[str]) -> tuple[str, str | None]:
-    """The likely cause and the remedy."""
+    """The likely cause as text, and as the case of the finding."""
     if "hardware power brake" in reasons:
-        return "the board's power supply or its limit", _BRAKE
+        return "the board's power supply or its limit", "power brake"
     if any("thermal" in one for one in reasons):
-        return "heat: fans, filters, coolant, the heat sink, or the room", _HEAT
+        return "heat: fans, filters, coolant, the heat sink, or the room", "heat"
     return "heat, the power supply, or too much current at once", None
 
 
 def _clock(gpu: Gpu) -> str:
     if gpu.clock is None or gpu.clock_max is None:
         return ""
-    return f", {gpu.clock / 1e6:.0f} of {gpu.clock_max / 1e6:.0f} MHz"
+    return f", {gpu.clock / 1e6:,.0f} of {gpu.clock_max / 1e6:,.0f} MHz"
 
 
 def _share(snapshot: Snapshot, gpu: Gpu, quantity: str, reason: str, most: float) -> tuple[str, str, Evidence] | None:
@@ -98,7 +91,7 @@ def _share(snapshot: Snapshot, gpu: Gpu, quantity: str, reason: str, most: float
     if now is None or since is None or since[1] < _SHORTEST or since[0] / since[1] <= most:
         return None
     seconds, span, words = since
-    return reason, f"{reason} for {seconds:.0f} of {span:.0f} s{words}", now.evidence
+    return reason, f"{reason} for {seconds:,.0f} of {span:,.0f} s{words}", now.evidence
 
 
 def _since(snapshot: Snapshot, now: Observation) -> tuple[float, float, str] | None:
@@ -139,16 +132,10 @@ def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         basis=basis,
         expected_source="equal GPUs of this node" if basis == "kin" else "the board's default",
         cause="an operator or the management controller set it, or it was not set again after a reset",
-        remedy="If it is meant so, silence it in the site file. Else: sudo nvidia-smi "
-        f"{'' if everyone else '-i GPU '}{_undo(unit, expected)}",
+        case="power limit" if unit == "watts" else "application clock",
         location={} if everyone else place_of(snapshot, gpu),
         evidence=gpu_evidence(gpu, *fields),
     )
-
-
-def _undo(unit: str, usual_: float) -> str:
-    """The options of nvidia-smi that restore the value."""
-    return f"-pl {usual_:.0f}" if unit == "watts" else "-rac (or -rgc, where the clock was locked)"
 
 
 # Text, expected, observed, unit, fields with the evidence, basis of the expected value.
@@ -181,10 +168,10 @@ def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
     if not clock:
         return None
     if default and clock < _LOWERED * default:
-        text = f"its application clock is {clock / 1e6:.0f} MHz, the default is {default / 1e6:.0f} MHz"
+        text = f"its application clock is {clock / 1e6:,.0f} MHz, the default is {default / 1e6:,.0f} MHz"
         return text, default, clock, "hertz", ("application_clock", "application_clock_default"), "capability"
     if most and clock < _LOWERED * most:
-        text = f"its application clock of {clock / 1e6:.0f} MHz is below that of its equals, {most / 1e6:.0f} MHz"
+        text = f"its application clock of {clock / 1e6:,.0f} MHz is below that of its equals, {most / 1e6:,.0f} MHz"
         return text, most, clock, "hertz", ("application_clock",), "kin"
     return None
 
@@ -210,7 +197,7 @@ def unexplained(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         confidence="likely",
         subject=subject_of(gpu),
         subject_name=gpu_name(snapshot, gpu),
-        message=f"{gpu_name(snapshot, gpu)} works at {clock / 1e6:.0f} MHz of {most / 1e6:.0f} MHz, "
+        message=f"{gpu_name(snapshot, gpu)} works at {clock / 1e6:,.0f} MHz of {most / 1e6:,.0f} MHz, "
         "and its driver names no reason",
         expected=most,
         observed=clock,
@@ -218,7 +205,7 @@ def unexplained(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         basis="capability",
         expected_source="the highest clock of the GPU",
         cause="a locked clock, or firmware that lowers the clock and does not report it",
-        remedy="sudo nvidia-smi -i GPU -rgc. If the clock stays low under load, drain the node and reset the GPU.",
+        case="no reason",
         location=place_of(snapshot, gpu),
         evidence=gpu_evidence(gpu, "clock", "clock_max", "performance_state", "clock_reasons"),
     )

@@ -19,33 +19,14 @@ from ..pcie.not_responding import is_gpu
 from .missing import gone
 
 UPDATED = "the library was updated and the module that is loaded was not, or the other way round"
-_CAUSES = (  # a word in NVML's error, the cause, the remedy
-    ("mismatch", UPDATED, "Drain the node and reboot it; or stop all that uses the GPUs and reload the driver."),
-    (
-        "not loaded",
-        "the module is not loaded, or belongs to another kernel",
-        "Load it: sudo modprobe nvidia. If that fails, the kernel log says why. After a kernel update, build the "
-        "module for the running kernel (dkms status).",
-    ),
-    (  # NVML_ERROR_RESET_REQUIRED: "GPU requires restart"
-        "requires re",
-        "the GPU needs a reset after an error; the kernel log says which",
-        "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU. With NVSwitches, reset all GPUs "
-        "together. If it fails, reboot the node.",
-    ),
+_CAUSES = (  # a word in NVML's error, the cause, the case
+    ("mismatch", UPDATED, "updated library"),
+    ("not loaded", "the module is not loaded, or belongs to another kernel", "not loaded"),
+    # NVML_ERROR_RESET_REQUIRED: "GPU requires restart"
+    ("requires re", "the GPU needs a reset after an error; the kernel log says which", "reset required"),
 )
 _HANGS = "the driver hangs, most often on a GPU that does not answer it"
-_END_HANG = (
-    "Save what nvidia-bug-report.sh still finds, then drain and reboot the node. If it hangs again, switch the "
-    "node's power off and on."
-)
-ONE_GPU = (
-    "Read what the driver logged: sudo dmesg -T | grep -E 'NVRM|Xid'. Drain the node and reboot it. If the GPU does "
-    "not work then, switch the node's power off and on; then replace the GPU."
-)
-_REST_ON_HOST = (
-    "Nothing, if that many were asked for. Whether the others work shows on the host: run linkgauge diagnose there."
-)
+ONE_GPU = "one GPU"
 
 
 def is_nvidia(snapshot: Snapshot, function: Pci) -> bool:
@@ -69,11 +50,7 @@ def without_driver(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         expected="nvidia",
         observed=function.driver or "none",
         cause="handed through to a guest" if lent else "the driver is not loaded, failed to start, or another holds it",
-        remedy="Nothing, if a virtual machine is meant to have it."
-        if lent
-        else ONE_GPU
-        if bound_gpus(snapshot) and not function.driver
-        else None,
+        case="lent" if lent else ONE_GPU if bound_gpus(snapshot) and not function.driver else None,
         location=location(function),
         evidence=(function.cites.get("vendor", Evidence("driver", bound)),),
     )
@@ -98,7 +75,7 @@ def broken(snapshot: Snapshot, driver: Driver) -> Iterator[Finding]:
         expected="a driver that answers",
         observed=driver.failure,
         cause=_cause(driver),
-        remedy=_remedy(driver),
+        case=_case(driver),
         evidence=(driver.cites.get("failure", Evidence("nvmlInit", driver.failure)),),
     )
 
@@ -110,10 +87,10 @@ def _cause(broken: Driver | Gpu) -> str:
     return next(known, "the driver failed to start; the kernel log says why")
 
 
-def _remedy(broken: Driver | Gpu) -> str | None:
+def _case(broken: Driver | Gpu) -> str | None:
     if broken.failure_reason is Reason.NO_ANSWER:
-        return _END_HANG
-    return next((remedy for word, _, remedy in _CAUSES if word in str(broken.failure).lower()), None)
+        return "hangs"
+    return next((case for word, _, case in _CAUSES if word in str(broken.failure).lower()), None)
 
 
 def unusable(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
@@ -129,7 +106,7 @@ def unusable(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         expected="an answer",
         observed=gpu.failure,
         cause=_cause(gpu),
-        remedy=_remedy(gpu) or ONE_GPU,
+        case=_case(gpu) or ONE_GPU,
         location=place_of(snapshot, gpu),
         evidence=(*gpu_evidence(gpu, "failure"), *logged(snapshot, gpu.address or "")),
     )
@@ -172,7 +149,7 @@ def unlisted(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked
         expected="listed",
         observed="not listed",
         cause="the GPU failed to start; the kernel log says why (NVRM, RmInitAdapter)",
-        remedy=ONE_GPU,
+        case=ONE_GPU,
         location=location(function),
         evidence=(function.cites.get("driver", Evidence("driver", "nvidia")), *logged(snapshot, function.key)),
     )
@@ -189,7 +166,7 @@ def _drained(snapshot: Snapshot, function: Pci) -> Finding:
         expected="listed",
         observed="drained",
         cause="an operator drained it",
-        remedy=f"To end it: sudo nvidia-smi drain -p {function.key} -m 0.",
+        case="drained",
         location=location(function),
         evidence=(function.cites.get("drained", Evidence("driver", "drained")),),
     )
@@ -198,9 +175,12 @@ def _drained(snapshot: Snapshot, function: Pci) -> Finding:
 def _absent(snapshot: Snapshot) -> list[Pci]:
     """The functions that the driver is bound to and does not list.
 
-    Empty if one of the listed GPUs has no address or may not be opened: it may be any of these functions.
+    Empty if the driver lists as many GPUs as it is bound to, whatever addresses it gives them, or if one of the listed
+    GPUs has no address or may not be opened: it may be any of these functions.
     """
-    gpus = snapshot.of(Gpu).values()
+    gpus, driver = snapshot.of(Gpu).values(), snapshot.of(Driver).get("nvidia")
+    if driver is not None and (driver.gpus or 0) >= len(bound_gpus(snapshot)):
+        return []
     known = {gpu.address for gpu in gpus}
     absent = [f for f in bound_gpus(snapshot) if f.key not in known and not missed(snapshot, "Gpu", f.key)]
     refused = {one.subject for one in snapshot.not_checked if one.what == "Gpu"} - {f.key for f in bound_gpus(snapshot)}
@@ -242,7 +222,7 @@ def accessible(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         observed=number - len(absent),
         unit="gpus",
         cause="the others belong to somebody else; or they failed to start, which shows on the host",
-        remedy=_REST_ON_HOST,
+        case="part of a machine",
         evidence=(Evidence("PCI functions", ", ".join(function.key for function in absent)),),
     )
 

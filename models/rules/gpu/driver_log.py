@@ -43,7 +43,7 @@ def unstarted(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
         expected="an answer",
         observed="none",
         cause="power, seating, firmware, or a driver that does not know the product; the log's next lines say more",
-        remedy=ONE_GPU,
+        case=None if off else ONE_GPU,
         since=since(event),
         evidence=logged(snapshot, event.subject or ""),
     )

@@ -26,8 +26,7 @@ def failed(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
         observed="failed",
         cause="the test alone does not tell; findings beside this one may",
         evidence=(event_evidence(event),),
-        remedy="Collect dmesg, nvidia-smi -q, nvidia-smi nvlink -s and lspci -vvv as root, repeat the test on the idle "
-        "node (dcgmi diag -v), and diagnose again.",
+        case="test",
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...catalog.gpus import Product
 from ...facts.gpu import Gpu
@@ -21,8 +22,7 @@ _MEMORY_SHOWN = 0.9
 _ALIKE = 0.99  # equal GPUs show equal values, apart from rounding
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """One value of a GPU: the field of the record, the finding code, and what the product has at least."""
 
     field: str

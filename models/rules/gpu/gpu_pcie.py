@@ -33,10 +33,6 @@ from .pcie_events import errors as logged_errors
 _LANES = 16
 _EMULATED = "a hypervisor emulates the link; no driver shows the real one"
 _SMALLEST_COHORT = 3
-_GUEST = (
-    "Report the GPU, with both numbers, to the operator of the host; it cannot be repaired inside a virtual machine. "
-    "In a cloud, stop and start the machine: it may get another host."
-)
 
 
 def _hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
@@ -121,6 +117,7 @@ def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         severity="critical",
         subject=claim.subject,
         subject_name=gpu_name(snapshot, gpu),
+        fact=f"runs on {_lanes(claim.observed)} of {_lanes(against.least)}",
         message=f"{gpu_name(snapshot, gpu)} runs at {_lanes(claim.observed)}, not {_lanes(against.least)}; "
         f"{against.source}",
         expected=against.least,
@@ -129,7 +126,6 @@ def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         basis=BASES[against.by],
         expected_source=against.source,
         cause="its link did not train as it should: seating, slot, riser or cable",
-        remedy=_GUEST if (node := snapshot.of(Node).get("node")) and node.virtual else None,
         location=place_of(snapshot, gpu),
         evidence=gpu_evidence(gpu, "pcie_width"),
     )
@@ -189,6 +185,7 @@ def _below(row: _Row) -> Rule:
                 confidence="likely",
                 subject=subject_of(gpu),
                 subject_name=gpu_name(snapshot, gpu),
+                fact=f"runs at {word(is_)}, most equal GPUs at {word(most)}",
                 message=f"{gpu_name(snapshot, gpu)} runs at {word(is_)}, most equal GPUs of this node at {word(most)}",
                 expected=most,
                 observed=is_,
@@ -196,7 +193,6 @@ def _below(row: _Row) -> Rule:
                 basis="kin",
                 expected_source="most equal GPUs of this node, as their driver says",
                 cause="its link did not train as theirs: seating, slot, riser or cable",
-                remedy=_GUEST if node.virtual else None,
                 location=place_of(snapshot, gpu),
                 evidence=gpu_evidence(gpu, field),
             )

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ...facts.gpu import Gpu
 from ...facts.machine import Event, Pci
 from ...facts.pci_classes import NVIDIA
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, Finding, Severity
-from ..core.log_history import event_evidence, since, times
+from ..core.log_history import event_evidence, since, times, total_count
 from ..core.wording import function_name, location
 
 DRIVER = "nvidia"
 _NODE = "node"
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedError:
+class LoggedError(Struct, frozen=True):
     """A logged error with its meaning. `past` says why it is not a fault any more."""
 
     event: Event
@@ -48,6 +47,7 @@ def finding_of(snapshot: Snapshot, code: str, word: str, phrase: str, errors: li
         severity=first.severity,
         subject=_NODE if first.of_node else event.subject or _NODE,
         subject_name=function_name(snapshot, function) if function else None,
+        fact=f"logged {word} {observed}{f', {total_count(same)} times' if total_count(same) > 1 else ''}: {first.says}",
         message=phrase.format(observed, event.subject)
         + (f", link {', '.join(map(str, links))}" if links else "")
         + f"{times(same)}: {first.says}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 
+from ...facts.averages import median
 from ...facts.gpu import Gpu
 from ...facts.machine import Node
 from ...facts.records import Observation
@@ -34,17 +34,6 @@ _ALONE = Limit(fewest=500, per_hour=0, outlier=500)
 _ALWAYS = Limit(fewest=500, per_hour=10_000 / 24)
 _SHORTEST = 10.0  # seconds: a shorter span gives no reliable rate
 
-_WORN = "Drain the node and replace the GPU. What jobs computed since the errors may be wrong."
-# NVIDIA, Xid catalog, WORKFLOW_XID_48
-_RESET = (
-    "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU. Replace it if nvidia-smi -q says that the "
-    "SRAM threshold is exceeded."
-)
-_STORMS = (
-    "Jobs may go on for now. Drain the node when it suits and run the vendor's field diagnostics. Replace the GPU if "
-    "they fail, or if uncorrected errors follow."
-)
-
 
 def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The SRAM is worn out, uncorrected errors were not repaired, or corrected errors come in a storm.
@@ -68,7 +57,7 @@ def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         unit=unit,
         basis="kin" if beside and seen and len(gpu_cohort(snapshot, gpu)) > 1 else None,
         cause=_cause(gpu),
-        remedy=_WORN if gpu.sram_threshold else _RESET if gpu.sram_uncorrected else _STORMS if seen else None,
+        case="worn out" if gpu.sram_threshold else "corrected" if seen else None,
         location=place_of(snapshot, gpu),
         evidence=(seen.evidence,) if seen else gpu_evidence(gpu, *fields),
     )
@@ -142,9 +131,9 @@ def _storm(snapshot: Snapshot, gpu: Gpu) -> _Errors | None:
         return None
     others = [latest(snapshot, other, "ecc_corrected") for other in gpu_cohort(snapshot, gpu) if other.key != gpu.key]
     rates = [known[0] for other in others if other and (known := _rate(snapshot, other))]
-    if rates and rate[0] < _ABOVE_COHORT * statistics.median(rates):
+    if rates and rate[0] < _ABOVE_COHORT * median(rates):
         return None
-    beside = f"; its equals have {statistics.median(rates):.3g}" if rates else ""
+    beside = f"; its equals have {median(rates):.3g}" if rates else ""
     return f"{rate[0]:,.0f} corrected memory errors a second {rate[1]}{beside}", rate[0], "per_second", (), now
 
 
@@ -206,15 +195,15 @@ def rows(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         severity="critical",
         subject=subject_of(gpu),
         subject_name=gpu_name(snapshot, gpu),
+        fact="has a memory row that could not be replaced"
+        if gpu.remap_failed
+        else "has a memory row to replace at a reset",
         message=f"{gpu_name(snapshot, gpu)}: {meaning[state]}{errors}",
         expected="none",
         observed=state,
         cause="no spare rows are left in that bank, or the memory is worn out"
         if gpu.remap_failed
         else "memory errors since the last reset",
-        remedy="Run the vendor's field diagnostics and replace the GPU."
-        if gpu.remap_failed
-        else "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU.",
         location=place_of(snapshot, gpu),
         evidence=gpu_evidence(gpu, "remap_failed" if gpu.remap_failed else "remap_pending", "ecc_uncorrected"),
     )

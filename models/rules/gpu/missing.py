@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...catalog.baseboards import baseboards
 from ...facts.gpu import Gpu
@@ -33,8 +34,7 @@ _MODULES = range(1, 9)  # module numbers on a board of eight (oci-dr-hpc shapes.
 _HALF = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """The number of GPUs of the complete machine, and the source of the number."""
 
     count: int
@@ -188,6 +188,7 @@ def fell_off(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             code="gpu-missing",
             severity="critical",
             subject=address,
+            fact=f"fell off the bus (Xid {_FELL_OFF})",
             message=f"the GPU at {address} fell off the bus (Xid {_FELL_OFF}), and is not listed any more",
             expected="a GPU",
             observed="none",

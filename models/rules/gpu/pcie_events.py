@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from ...facts.machine import Event, Node, Pci
 from ...facts.units import as_gigabytes
 from ...inventory.snapshot import Snapshot
@@ -14,7 +16,8 @@ from ..core.rule import Rule
 from ..core.wording import function_name, location
 from .missing import off_the_bus
 
-_KINDS = ("aer", "aer corrected", "surprise down")
+_DETAILS = ("aer", "aer corrected")
+_KINDS = (*_DETAILS, "aer received", "surprise down")
 # The limit of the counters (pcie.py): 8 a minute on 16 lanes (DCGM's health watch).
 _CORRECTABLE = 8 * 60 / 16  # per hour and lane
 _MANY = 60  # errors in a log of less than an hour: fewer may be a single burst
@@ -46,8 +49,16 @@ def errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def _by_subject(snapshot: Snapshot) -> Mapping[str, list[Event]]:
+    """The events of each device. The port that receives a message logs it, too. This line counts if the lines with the
+    details are missing.
+    """
     subjects: dict[str, list[Event]] = defaultdict(list)
+    detailed = has_events(snapshot, *_DETAILS)
     for event in events(snapshot, *_KINDS):
+        if event.kind == "aer received":
+            event = replace(event, kind="aer corrected" if event.fatal is None else "aer")
+            if detailed:
+                continue
         if event.subject:
             subjects[event.subject].append(event)
     return subjects
@@ -59,10 +70,11 @@ def _severity(snapshot: Snapshot, event: Event) -> Severity | None:
     if event.kind == "aer":
         severity = "critical" if event.fatal else "warning"
     elif event.kind == "aer corrected":
-        function = snapshot.of(Pci).get(event.subject or "")
         rate = _rate(event) if snapshot.origin == "dumps" else event.recent or 1
-        if rate <= _CORRECTABLE * (function and function.width or 16):
+        if rate <= _harmless(snapshot, event):
             return "info" if snapshot.origin == "dumps" else None  # an excerpt of a log may lack most of the errors
+    elif _unseen(snapshot, event.subject):
+        severity = "warning"  # only the log shows the port
     elif not _empty(snapshot, event.subject):
         if event.subject not in snapshot.of(Pci) or not _comes_and_goes(event):
             return None
@@ -76,11 +88,26 @@ def _comes_and_goes(event: Event) -> bool:
     return (event.bursts or 1) > 1 if event.fatal else (event.recent or 1) >= _DOWNS
 
 
+def _harmless(snapshot: Snapshot, event: Event) -> float:
+    """The number of correctable errors in an hour that costs no bandwidth."""
+    function = snapshot.of(Pci).get(event.subject or "")
+    return _CORRECTABLE * (function and function.width or 16)
+
+
 def _rate(event: Event) -> float:
-    """Errors per hour. Many errors within less than an hour are extrapolated from the first and the last of them."""
-    recent, span = event.recent or 1, (event.at or 0.0) - (event.first or event.at or 0.0)
+    """Errors per hour. Many errors within less than an hour are extrapolated from the first and the last of them.
+
+    Of a text without times, the number of errors decides.
+    """
+    recent = event.recent if event.recent is not None else event.count or 1
+    span = (event.at or 0.0) - (event.first or event.at or 0.0)
     many = recent >= _MANY and recent == event.count and span >= _SOON
     return recent * _HOUR / min(span, _HOUR) if many else recent
+
+
+def _unseen(snapshot: Snapshot, port: str | None) -> bool:
+    """Whether a text names a port of a PCI tree that is not in the text."""
+    return snapshot.origin == "dumps" and port not in snapshot.of(Pci)
 
 
 def _empty(snapshot: Snapshot, port: str | None) -> bool:
@@ -107,7 +134,10 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
         event.kind or "", "fatal bus errors" if event.fatal else "uncorrected bus errors"
     )
     after = ", and nothing is there now" if _empty(snapshot, subject) else ", and came up again"
+    after = "" if _unseen(snapshot, subject) else after
     end = after if event.kind == "surprise down" else ""
+    if event.kind == "aer corrected" and severity == "info" and not is_history(snapshot, event):
+        end = f"; the log shows no more than {_harmless(snapshot, event):.0f} an hour, which cost no bandwidth"
     return Finding(
         code="pcie-errors",
         kind="state" if event.kind == "aer corrected" else "event",

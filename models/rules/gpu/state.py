@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from ...facts.gpu import Gpu
 from ...facts.machine import Node
 from ...facts.recovery import OF_NODE
@@ -31,17 +33,15 @@ _MODES = {"mig": "MIG", "ecc": "ECC", "persistence": "persistence mode", "comput
 # Driver and firmware reserve up to about 2 GB of a large GPU. Older drivers count this as used.
 _RESERVED, _RESERVED_SHARE = 2 << 30, 0.05
 _NO_DISPLAY = 0x0302  # PCI class of a 3D controller, which has no display
-_REMEDIES = {
-    "GPU reset": "Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU.",
-    "node reboot": "Drain the node and reboot it.",
-    "system reboot": "Drain the node and reboot it.",
-    "bus reset": "Drain the node, switch its power off and on again.",
-    "drain P2P": "End the programs whose GPUs talk to this one; if the driver still asks, reset it.",
-    "drain and reset": "Give it no new work, let what runs come to its end, then reset it: "
-    "sudo nvidia-smi --gpu-reset -i GPU.",
+# The case of the finding for each action. Two actions have the same steps.
+_CASES = {
+    "GPU reset": "GPU reset",
+    "node reboot": "reboot",
+    "system reboot": "reboot",
+    "bus reset": "bus reset",
+    "drain P2P": "drain P2P",
+    "drain and reset": "drain and reset",
 }
-
-_TAKES_EFFECT = "Drain the node and reset the GPU, so that it takes effect: sudo nvidia-smi --gpu-reset -i GPU."
 
 
 def mode(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
@@ -56,14 +56,13 @@ def mode(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     pending = gpu.ecc is not None and gpu.ecc_pending is not None and gpu.ecc != gpu.ecc_pending
     if not (wrong or useless or pending):
         return
-    texts = [text for text, _, _, _ in wrong]
+    texts = [one.text for one in wrong]
     named = any(_MODES["compute_mode"] in text for text in texts)
     texts += ["no job can use it" if named else "compute mode is prohibited: no job can use it"] if useless else []
     texts += [f"ECC will be {_word(gpu.ecc_pending)} after the next reset, and is {_word(gpu.ecc)}"] if pending else []
-    remedies = [remedy for _, _, _, remedy in wrong] or [_set("compute_mode", "default") if useless else _TAKES_EFFECT]
-    differs = any(basis != "capability" for _, basis, _, _ in wrong)
+    differs = any(one.basis != "capability" for one in wrong)
     severity: Severity = "critical" if useless else "warning" if differs else "info"
-    basis = wrong[0][1] if wrong else None
+    basis = wrong[0].basis if wrong else None
     yield Finding(
         code="gpu-mode",
         severity=severity,
@@ -72,16 +71,35 @@ def mode(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         subject_name=gpu_name(snapshot, gpu),
         message=f"{gpu_name(snapshot, gpu)}: {'; '.join(texts)}",
         basis=basis,
-        expected_source=wrong[0][2] if wrong else None,
+        expected_source=wrong[0].source if wrong else None,
         cause="it was set so, or the GPU was reset or replaced and not set again",
-        remedy=" ".join(remedies),
+        case=None if wrong or useless else "pending",
         location=place_of(snapshot, gpu),
         evidence=gpu_evidence(gpu, *(field for field in _MODES if any(_MODES[field] in text for text in texts))),
     )
 
 
-def _wrong(snapshot: Snapshot, gpu: Gpu, field: str) -> tuple[str, Basis, str, str] | None:
-    """A wrong mode: text, basis and source of the expected mode, remedy. None: the mode is right or not known."""
+class _Wrong(Struct, frozen=True):
+    """A wrong mode as text, and the expected mode with its basis and source."""
+
+    text: str
+    wanted: bool | str
+    basis: Basis
+    source: str
+
+
+def wanted_modes(snapshot: Snapshot, gpu: Gpu) -> dict[str, str]:
+    """The expected value of each wrong mode, as nvidia-smi takes it."""
+    wanted: dict[str, bool | str] = {"compute_mode": "default"} if gpu.compute_mode == "prohibited" else {}
+    wanted |= {field: one.wanted for field in _MODES if (one := _wrong(snapshot, gpu, field))}
+    return {
+        field: value.upper().replace(" ", "_") if isinstance(value, str) else str(int(value))
+        for field, value in wanted.items()
+    }
+
+
+def _wrong(snapshot: Snapshot, gpu: Gpu, field: str) -> _Wrong | None:
+    """None: the mode is right or not known."""
     is_ = getattr(gpu, field)
     machine = snapshot.machine
     wanted = getattr(machine, field) if machine else None
@@ -96,17 +114,7 @@ def _wrong(snapshot: Snapshot, gpu: Gpu, field: str) -> tuple[str, Basis, str, s
     if is_ is None or wanted is None or is_ == wanted:
         return None
     by = "most equal GPUs" if basis == "kin" else source
-    return f"{_MODES[field]} is {_word(is_)}, not {_word(wanted)} as on {by}", basis, source, _set(field, wanted)
-
-
-def _set(field: str, wanted: bool | str) -> str:
-    """The command that sets a mode."""
-    if field == "persistence":
-        return f"Persistence mode: sudo nvidia-smi -i GPU -pm {int(wanted)}, until the next start of the machine."
-    if field == "compute_mode":
-        return f"Compute mode: sudo nvidia-smi -i GPU -c {str(wanted).upper().replace(' ', '_')}."
-    option = f"{'-mig' if field == 'mig' else '-e'} {int(bool(wanted))}"
-    return f"{_MODES[field]}: drain the node, sudo nvidia-smi -i GPU {option}, then reset the GPU."
+    return _Wrong(f"{_MODES[field]} is {_word(is_)}, not {_word(wanted)} as on {by}", wanted, basis, source)
 
 
 def _word(value: bool | str | None) -> str:
@@ -178,7 +186,7 @@ def recovery(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         expected="none",
         observed=action,
         cause="an error that the driver logged (Xid) and cannot repair itself",
-        remedy=_REMEDIES.get(str(action)),
+        case=_CASES.get(str(action)),
         location=place_of(snapshot, gpu),
         evidence=gpu_evidence(gpu, "recovery"),
     )
@@ -193,13 +201,13 @@ def _of_node(snapshot: Snapshot, gpu: Gpu, action: str) -> Iterator[Finding]:
     after = f" after {errors}" if errors else "; the log names no current Xid"
     yield Finding(
         code="gpu-xid",
-        severity="warning" if action not in _REMEDIES else "critical",
+        severity="warning" if action not in _CASES else "critical",
         subject="node",
         message=f"the GPU driver asks for this node: {action}{after}",
         expected="none",
         observed=action,
         cause="an error of a GPU that the driver logged (Xid) and cannot repair itself",
-        remedy=_REMEDIES.get(action),
+        case=_CASES.get(action, "IMEX"),
         evidence=gpu_evidence(gpu, "recovery"),
     )
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...facts.machine import Disk, Event, Mount, Node, Nvme
 from ...inventory.snapshot import Snapshot
@@ -22,8 +23,7 @@ _KINDS = (*_TIMEOUTS, *_MEDIUM, _STOPPED, _DAMAGED)
 _DRIVE = "the drive, its link, or its power"
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
+class _Fault(Struct, frozen=True):
     """What the log says of one device."""
 
     severity: Severity
@@ -33,6 +33,7 @@ class _Fault:
     expected: str | int | None = None
     observed: str | int | None = None
     state: bool = False  # it holds now
+    of_files: bool = False  # of a file system
 
 
 def disks(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
@@ -89,12 +90,12 @@ def _files(snapshot: Snapshot, key: str, found: list[Event]) -> Iterator[_Fault]
         past = (is_history(snapshot, stopped[-1]) and not now) or repaired
         what = "shut down" if xfs else "made read-only"
         text = f"the kernel {what} {where} after an error{times(stopped)}" + ("; it is writable again" * repaired)
-        yield _Fault("info" if past else "critical", text, stopped, _DRIVE, "writable", what, state=now)
+        yield _Fault("info" if past else "critical", text, stopped, _DRIVE, "writable", what, now, True)
     if damaged := [one for one in found if one.kind == _DAMAGED]:
         severity: Severity = "info" if is_history(snapshot, damaged[-1]) else "warning"
         text = f"the kernel found errors in {where}{times(damaged)}"
         cause = "a failing disk, or a file system that an earlier failure damaged: unmount it and run fsck"
-        yield _Fault(severity, text, damaged, cause, 0, total_count(damaged))
+        yield _Fault(severity, text, damaged, cause, 0, total_count(damaged), of_files=True)
 
 
 def _finding(snapshot: Snapshot, key: str, fault: _Fault, found: list[Event]) -> Finding:
@@ -111,6 +112,7 @@ def _finding(snapshot: Snapshot, key: str, fault: _Fault, found: list[Event]) ->
         expected=fault.expected,
         observed=fault.observed,
         unit="count" if fault.expected == 0 else None,
+        case="off the bus" if fault.observed == "gone" else "file system" if fault.of_files else None,
         cause=fault.cause,
         evidence=tuple(event_evidence(one) for one in found),
     )

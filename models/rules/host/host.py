@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
+
+from ...facts.averages import median
 from ...facts.machine import Node, Numa, Package
 from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot, once_per_snapshot
@@ -26,8 +27,7 @@ _GUEST = "a hypervisor decides how much memory a virtual machine has"
 _ALIKE = "equal memory in all packages: each may lack the same modules"
 
 
-@dataclass(frozen=True, slots=True)
-class _Low:
+class _Low(Struct, frozen=True):
     """A NUMA node with less memory than it should have. Bytes; `usual` and `source` are None without an equal."""
 
     usual: float | None
@@ -63,11 +63,11 @@ def memory(snapshot: Snapshot, node: Numa) -> Iterator[Finding]:
 
 def _low(snapshot: Snapshot, node: Numa) -> _Low | None:
     others = [other.memory for other in _filled(snapshot) if other.key != node.key and other.memory]
-    usual = statistics.median(others) if others else None
-    median = f"median of {len(others)} other NUMA nodes" if usual else None
+    usual = median(others) if others else None
+    source = f"median of {len(others)} other NUMA nodes" if usual else None
     if not node.memory:
         text = f"{node.key} has CPUs and no memory" + (f", the others have {as_bytes(usual)}" if usual else "")
-        return _Low(usual, median, text)
+        return _Low(usual, source, text)
     if _is_guest(snapshot) or usual is None:
         return None
     packages = _packages(snapshot)
@@ -76,7 +76,7 @@ def _low(snapshot: Snapshot, node: Numa) -> _Low | None:
     small = 1 + sum(one < _NODE * usual for one in others)
     if node.memory >= _NODE * usual or (small > 1 and 2 * small > len(others)):
         return None  # nodes of two sizes in turn are filled so on purpose
-    return _Low(usual, median, f"{node.key} has CPUs and {as_bytes(node.memory)}, the others have {as_bytes(usual)}")
+    return _Low(usual, source, f"{node.key} has CPUs and {as_bytes(node.memory)}, the others have {as_bytes(usual)}")
 
 
 def _of_package(snapshot: Snapshot, node: Numa, packages: Mapping[str, tuple[Numa, ...]]) -> _Low | None:
@@ -86,7 +86,7 @@ def _of_package(snapshot: Snapshot, node: Numa, packages: Mapping[str, tuple[Num
         return None
     sums = {key: sum(one.memory or 0 for one in nodes) for key, nodes in packages.items()}
     others = [value for key, value in sums.items() if key != own]
-    usual = statistics.median(others)
+    usual = median(others)
     if sums[own] >= _PACKAGE * usual or any(one.memory in (None, 0) for one in packages[own]):
         return None
     source = f"median of {len(others)} other packages" if len(others) > 1 else "the other package"

@@ -18,15 +18,6 @@ _DAY = 86400.0
 # Corrected errors a day. rasdaemon takes a memory page out of use at this rate (misc/rasdaemon.env, PAGE_CE_THRESHOLD).
 _CORRECTED = 50
 
-_FAILED = (
-    "Drain the node: results of what ran may be wrong. Find the module by its label (sudo ras-mc-ctl --errors, or the "
-    "management controller's log), reseat it, then replace it."
-)
-_CORRECTS = (
-    "Jobs may go on. Find the module by its label (sudo ras-mc-ctl --errors, or the management controller's log); "
-    "reseat or replace it at the next maintenance."
-)
-
 
 def counts_time(snapshot: Snapshot, package: Package) -> bool:
     """Select packages with a throttle counter: the kernel has it for Intel processors."""
@@ -51,7 +42,7 @@ def throttled(snapshot: Snapshot, package: Package) -> Iterator[Finding]:
         severity="warning",
         subject=package.key,
         subject_name=package.model,
-        message=f"{package.key} was held back for {held:.0f} s {when}, {held / seconds:.0%} of the time",
+        message=f"{package.key} was held back for {held:,.0f} s {when}, {held / seconds:.0%} of the time",
         expected=_SHARE,
         observed=held / seconds,
         unit="ratio",
@@ -79,7 +70,7 @@ def memory_errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             before, seconds = span
             new = corrected.value - (before.value if before else 0)
             if new >= _CORRECTED and new / seconds > _CORRECTED / _DAY:
-                text = f"{new:.0f} corrected errors of memory in {seconds / 3600:.1f} hours"
+                text = f"{new:,.0f} corrected errors of memory in {seconds / 3600:.1f} hours"
                 yield _finding(name, corrected, f"{text}, more than {_CORRECTED} a day")
 
 
@@ -95,7 +86,7 @@ def _finding(name: str, counted: Observation, text: str) -> Finding:
         observed=int(counted.value),
         unit="count",
         cause="a memory module or its contacts",
-        remedy=_FAILED if uncorrected else _CORRECTS,
+        case=None if uncorrected else "corrected",
         evidence=(counted.evidence,),
     )
 

@@ -74,23 +74,21 @@ def _removed(snapshot: Snapshot, node: Node, functions: list[Item]) -> Finding:
         severity=_severity(node, functions),
         subject=item.key,
         subject_name=_name(item),
+        fact=f"{_more(len(functions) - 1)} not on the bus any more",
         message=f"{_name(item)} at {item.key}{others}{slot} is not on the bus any more; it was there at {then}",
         expected=_PRESENT,
         observed="absent",
         basis="baseline",
         expected_source=f"the inventory of {then}",
+        case="absent" if item.kind == "nvswitch" else "removed",
         cause="power, seating, a failed device, or a device that was taken out or switched off",
         location=_location(item),
         evidence=(Evidence("PCI functions", f"{item.key} is not listed"),),
-        remedy=_REMEDY.replace("ADDRESS", item.key),
     )
 
 
-_REMEDY = (
-    "If the device was taken out on purpose: linkgauge accept. Else read the log of the management controller, drain "
-    "the node, switch its power off and on, and reseat the device. If it does not come back, replace it: linkgauge "
-    "ticket ADDRESS --serial shows its serial number."
-)
+def _more(others: int) -> str:
+    return f"and {others} more function{'s' if others > 1 else ''} are" if others else "is"
 
 
 def _severity(node: Node, functions: list[Item]) -> Severity:

@@ -86,8 +86,7 @@ def hidden(snapshot: Snapshot, numa: Numa) -> Iterator[Finding]:
         expected=numa.key,
         observed=allowed.value,
         cause="a cpuset of the job's control group: copies to these GPUs cross the processors' interconnect",
-        remedy="Ask the scheduler for the processors and memory near the GPUs (Slurm: --gpu-bind=closest, "
-        "--mem-bind=local; Kubernetes: the Topology Manager).",
+        case="cpuset",
         evidence=cited(allowed, "value"),
     )
 

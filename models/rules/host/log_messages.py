@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...catalog.log_messages import Message, message, pattern
 from ...facts.machine import Event, Node, Pci
@@ -27,8 +29,7 @@ _STATES = ("gpu-missing", "gpu-driver-failed")  # the driver shows whether they 
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 
 
-@dataclass(frozen=True, slots=True)
-class _Logged:
+class _Logged(Struct, frozen=True):
     """A message with its row. `past` says why it is not a fault any more."""
 
     event: Event

@@ -36,13 +36,14 @@ def full(snapshot: Snapshot, mount: Mount) -> Iterator[Finding]:
     size, free = mount.size or 0, mount.free or 0
     if free >= _LEAST * size or mount.key != min(_same(snapshot, mount), key=lambda key: (len(key), key)):
         return
+    fact = f"has {as_bytes(free)} of {as_bytes(size)} free ({free / size:.1%})"
     yield Finding(
         code="storage-full",
         severity="warning",
         subject=mount.key,
         subject_name=mount.device,
-        message=f"{mount.key} has {as_bytes(free)} of {as_bytes(size)} free ({free / size:.1%}): checkpoints, caches "
-        "and logs of jobs may find no room",
+        fact=fact,
+        message=f"{mount.key} {fact}: checkpoints, caches and logs of jobs may find no room",
         expected=_LEAST * size,
         observed=free,
         unit="bytes",
@@ -78,6 +79,7 @@ def stopped(snapshot: Snapshot, mount: Mount) -> Iterator[Finding]:
         "jobs cannot write there",
         expected="writable",
         observed="read-only",
+        case="file system",
         cause="an error of the file system or of its disk; the kernel log had the reason",
         evidence=(Evidence("proc/1/mountinfo", f"{mount.device} {mount.fstype}: mount rw, super block ro"),),
     )

@@ -10,6 +10,7 @@ from ...facts.gpu import Gpu, GpuPair
 from ...facts.machine import NcclFailure, Node, Nvme, Package, Setting
 from ...facts.pci_classes import AMD, NVIDIA
 from ...facts.records import NotChecked
+from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.rule import Rule
@@ -106,12 +107,15 @@ def evaluate(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChec
     wrong = [(other, its) for other, its in _rows(snapshot, row.code or "") if _wrong(its, other)]
     if not wrong or wrong[0][0].key != setting.key:
         return
-    texts = [its.says.format(value=" and ".join(_wrong(its, other))) for other, its in wrong]
+    texts = [
+        its.says.format(value=" and ".join(_in_words(its, one) for one in _wrong(its, other))) for other, its in wrong
+    ]
     value = " and ".join(_wrong(row, setting))
     yield Finding(
         code=row.code or "",
         severity=row.severity,
         subject="node",
+        fact=texts[0].partition(": ")[0] + (f", and {len(texts) - 1} more" if texts[1:] else ""),
         message="; ".join(texts),
         expected=_wanted(row),
         observed=int(value) if row.unit and value.isdecimal() else value,
@@ -120,6 +124,15 @@ def evaluate(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChec
         cause="; ".join(dict.fromkeys(its.cause for _, its in wrong if its.cause)) or None,
         evidence=tuple(other.cites["value"] for other, _ in wrong if "value" in other.cites),
     )
+
+
+def _in_words(row: Row, value: str) -> str:
+    return as_bytes(int(value)) if row.unit == "bytes" and value.isdecimal() else value
+
+
+def wrong_settings(snapshot: Snapshot, code: str) -> frozenset[str]:
+    """The names of the settings of this code with unwanted values."""
+    return frozenset(other.key for other, its in _rows(snapshot, code) if _wrong(its, other))
 
 
 def _rows(snapshot: Snapshot, code: str) -> Iterator[tuple[Setting, Row]]:
@@ -164,7 +177,7 @@ def _right(row: Row, value: str) -> bool:
 
 
 def _matches(value: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(value, pattern) for pattern in patterns)
+    return value in patterns or any("*" in pattern and fnmatchcase(value, pattern) for pattern in patterns)
 
 
 def _wanted(row: Row) -> int | str:

@@ -34,9 +34,11 @@ def dead(snapshot: Snapshot, controller: Nvme) -> Iterator[Finding]:
             severity="critical",
             subject=controller.key,
             subject_name=controller.model,
+            fact=f"is {controller.state}",
             message=f"NVMe controller {controller.key} ({controller.model}) is {controller.state}",
             expected="live",
             observed=controller.state,
+            case="off the bus",
             cause="the controller stopped answering; the kernel log has the time-outs before it",
             evidence=cited(controller, "state"),
         )

@@ -101,7 +101,7 @@ def registration(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
         cause=None
         if known
         else "the limit on locked memory of the job (ulimit -l) is the usual cause; it was not read",
-        remedy="Look for other limits on memory of the job's control group, and at dmesg." if known else None,
+        case="registration" if known else None,
         evidence=cited(failure, "text"),
     )
 
@@ -129,15 +129,12 @@ def shared_memory(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]
 
 
 _SYMPTOMS = {
-    "queue pair": ("an RDMA connection could not be made", "show_gids; ibv_devinfo -v; the same of the other node"),
-    "completion": ("a message over RDMA was not delivered", "ibqueryerrors; perfquery -x; dmesg of both nodes"),
-    "connection": ("the connection to another rank broke", "the logs of all ranks: the first failed rank shows why"),
-    "provider": (
-        "its libfabric plugin found no provider: without EFA it uses sockets",
-        "fi_info -p efa; lspci -d 1d0f:; ibv_devinfo; the log from where the plugin was loaded",
-    ),
-    "hang": ("it hangs", "lspci -vvv as root (ACSCtl), the kernel command line, dmesg, NCCL_DEBUG=INFO of all ranks"),
-    "CUDA": ("a GPU operation failed", "dmesg; nvidia-smi -q"),
+    "queue pair": "an RDMA connection could not be made",
+    "completion": "a message over RDMA was not delivered",
+    "connection": "the connection to another rank broke",
+    "provider": "its libfabric plugin found no provider: without EFA it uses sockets",
+    "hang": "it hangs",
+    "CUDA": "a GPU operation failed",
 }
 
 
@@ -147,7 +144,7 @@ def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
         return  # the cause is the unreachable address: network/gid.py
     if unready(failure) or mismatched(snapshot, failure):
         return  # nvlink/cuda_init.py
-    what, collect = _SYMPTOMS[failure.key]
+    what = _SYMPTOMS[failure.key]
     yield Finding(
         code="not-enough-evidence",
         severity="info",
@@ -156,7 +153,7 @@ def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
         observed=failure.error,
         cause="the log alone does not tell; findings beside this one may",
         evidence=cited(failure, "text"),
-        remedy=f"Collect {collect}, and diagnose again.",
+        case=failure.key,
     )
 
 

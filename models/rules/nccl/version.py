@@ -17,7 +17,7 @@ from ..core.wording import cited
 
 def faulty(snapshot: Snapshot, library: Nccl) -> Iterator[Finding]:
     """One finding for all known faults of the NCCL version that this machine shows."""
-    known = [one for one in faults() if one.has(library.version or "") and _shows(snapshot, library, one)]
+    known = _known(snapshot, library)
     if not known:
         return
     better = [one.fixed for one in known if one.fixed]
@@ -28,15 +28,20 @@ def faulty(snapshot: Snapshot, library: Nccl) -> Iterator[Finding]:
         confidence="likely",
         subject="node",
         subject_name=f"NCCL {library.version}",
+        fact=f"NCCL {library.version} has a known fault on this hardware",
         message=f"NCCL {library.version} is known for a fault on this hardware: "
         f"{'; '.join(one.says for one in known)}{fixed}",
         expected=better[-1] if better else "another version",
         observed=library.version,
         expected_source="; ".join(one.source for one in known),
         cause="a fault of this version of the library",
-        remedy=" ".join(map(_remedy, known)),
         evidence=cited(library, "version"),
     )
+
+
+def _known(snapshot: Snapshot, library: Nccl) -> list[Fault]:
+    """The faults of this version that apply."""
+    return [one for one in faults() if one.has(library.version or "") and _shows(snapshot, library, one)]
 
 
 def _shows(snapshot: Snapshot, library: Nccl, fault: Fault) -> bool:
@@ -58,10 +63,12 @@ def _names(snapshot: Snapshot, gpu: Gpu) -> Iterator[str]:
     yield from known.called if known else ()
 
 
-def _remedy(fault: Fault) -> str:
-    use = f"Use NCCL {fault.fixed} or a newer one." if fault.fixed else "Use a newer NCCL."
-    until = fault.workaround if "=" in fault.workaround else ""
-    return f"{use} Until then, set {until}." if until else use
+def repair(snapshot: Snapshot) -> tuple[str | None, str | None]:
+    """The oldest version of NCCL without the known faults, and the variables that avoid them until then."""
+    known = [one for library in snapshot.of(Nccl).values() for one in _known(snapshot, library)]
+    fixed = [one.fixed for one in known]
+    variables = " and ".join(one.workaround for one in known if "=" in one.workaround)
+    return (fixed[-1] if known and all(fixed) else None), variables or None
 
 
 RULES = (Rule("nccl-version", Nccl, ("version",), faulty),)

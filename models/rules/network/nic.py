@@ -34,6 +34,10 @@ from .ports import (
     up,
 )
 
+_LANES = 4  # of an InfiniBand port; a cable that splits it has two lanes at each end
+_ONE_LANE = "an InfiniBand port has four lanes, and this one runs on a single lane"
+_LIDS = 0xBFFF  # the highest address of a port (InfiniBand Architecture Specification, 4.1.3)
+
 
 def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     """A port is down and should be up."""
@@ -50,6 +54,7 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
         confidence=_confidence(role),
         subject=port.key,
         subject_name=adapter_name(snapshot, port),
+        case="no role" if severity == "info" else None,
         message=f"port {port.key} is down ({state}); {why}"
         + (f"; it went down {recent} times within an hour" if recent > 1 else ""),
         expected="up",
@@ -63,7 +68,13 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
 
 
 def _was_up(snapshot: Snapshot, port: AnyPort) -> Role | None:
-    """The role of a port that was up in the earlier inventory: a cable belongs there."""
+    """The role of a port that was up before: a cable belongs there. The earlier inventory shows it, or its address.
+
+    A subnet manager gives a port its LID while the port is up. The port keeps the LID when the link goes down; one that
+    was never up has LID 0 or 65535.
+    """
+    if isinstance(port, Port) and port.lid and port.lid <= _LIDS and port.physical_state != "Disabled":
+        return Role("baseline", f"a subnet manager gave it LID {port.lid}: it was up before", "warning")
     item, before = earlier_item(snapshot, "port", port.key), snapshot.inventory
     if item is None or before is None or item.state != UP or not is_wanted(snapshot, port):
         return None
@@ -95,7 +106,7 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     if claim is None or rate is None:
         return
     against = claim.contradicted
-    able = (BASES[against.by], against.least, against.source) if against else _both_ends(network_of(snapshot, port))
+    able = (BASES[against.by], against.least, against.source) if against else _able(snapshot, port, rate)
     if able is None or rate >= able[1]:
         return
     basis, best, source = able
@@ -103,7 +114,7 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     function = function_of(snapshot, port)
     yield Finding(
         code="nic-rate-low",
-        severity=role.severity if role else "info",
+        severity=role.severity if role else "warning" if source == _ONE_LANE else "info",
         confidence=_confidence(role),
         subject=port.key,
         subject_name=adapter_name(snapshot, port),
@@ -123,6 +134,13 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
 def _confidence(role: Role | None) -> Literal["certain", "likely"]:
     """ "likely" if only equal ports are the reference: a node may have equal NICs in different networks."""
     return "certain" if role is None or role.severity == "critical" else "likely"
+
+
+def _able(snapshot: Snapshot, port: AnyPort, rate: float) -> tuple[Basis, float, str] | None:
+    """What the port itself shows: one lane of the four of each InfiniBand port, or the speeds of both ends."""
+    if isinstance(port, Port) and port.link_layer == "InfiniBand" and (port.lanes or "").startswith("1X"):
+        return "capability", _LANES * rate, _ONE_LANE
+    return _both_ends(network_of(snapshot, port))
 
 
 def _both_ends(port: Net | None) -> tuple[Basis, float, str] | None:

@@ -5,10 +5,10 @@ A node is slow if all its pairs are slow and its partners are fast with others, 
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from ...facts.averages import median
 from ...facts.network_paths import NodePair
 from ...facts.reason import Reason
 from ...facts.records import NotChecked
@@ -83,7 +83,7 @@ def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecke
 def _alone(snapshot: Snapshot, own: NodePair) -> Iterator[Finding]:
     """A finding if a node or its adapter is slow in a test of which most nodes have equal results."""
     others = [one.rate or 0 for one in snapshot.of(NodePair).values() if one.b is None and one.key != own.key]
-    usual = statistics.median(others) if len(others) >= _FEWEST_OTHERS else 0
+    usual = median(others) if len(others) >= _FEWEST_OTHERS else 0
     equal = sum(_SLOW * usual <= rate <= usual / _SLOW for rate in others)
     if (own.rate or 0) < _SLOW * usual and equal >= _MOST * len(others):
         yield Finding(
@@ -109,7 +109,7 @@ def _finding(snapshot: Snapshot, node: str, own: list[NodePair]) -> Finding:
         for other in _pairs(snapshot)
         if other.rate is not None and node not in (other.a, other.b) and {other.a, other.b} & partners
     ]
-    usual, best = statistics.median(others), max(pair.rate or 0 for pair in own)
+    usual, best = median(others), max(pair.rate or 0 for pair in own)
     reached = ", ".join(f"{as_gigabytes(pair.rate or 0)} with {_partner(pair, node)}" for pair in own[:4])
     return Finding(
         code="node-slow",

@@ -33,12 +33,20 @@ def outside(snapshot: Snapshot, module: Optics) -> Iterator[Finding]:
         severity="info" if unused else "warning",
         confidence="certain" if module.stated else "likely",
         subject=module.net or module.key,
+        case=_case(found),
+        fact=f"reports {', '.join(found[:_MOST_NAMED])}{more}",
         message=f"{name} {verb} {', '.join(found[:_MOST_NAMED])}{more}",
         expected="none",
         observed=", ".join(found),
         cause="a laser that is off or failing, a dirty or bent fiber, no light from the other end, or heat",
         evidence=cited(module, field),
     )
+
+
+def _case(found: tuple[str, ...]) -> str | None:
+    """ "heat" if all values are temperatures, "power" if none is."""
+    hot = ["temperature" in one.lower() for one in found]
+    return "heat" if all(hot) else None if any(hot) else "power"
 
 
 RULES = (Rule("nic-optics", Optics, ("alarms", "warnings"), outside),)

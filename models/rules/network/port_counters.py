@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...facts.machine import Net, Port
 from ...facts.reason import Reason
@@ -18,8 +19,7 @@ from .port_downs import downs_of
 from .ports import AnyPort, adapter_name, cohort, function_of, network_of, shares_rdma_port
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """One counter: the finding code, its name in messages, its limit, and the value at which it stops counting."""
 
     code: str
@@ -119,7 +119,7 @@ def _risen(snapshot: Snapshot, port: AnyPort, now: Observation, row: _Row) -> tu
     word = row.word if now.about == port.key else f"{row.word} ({now.about})"
     rise = too_many(snapshot, now, row.limit)
     if rise:
-        return f"{rise.new:.0f} {word} {rise.span}", rise
+        return f"{rise.new:,.0f} {word} {rise.span}", rise
     if now.value < row.limit.outlier:
         return None
     about = [other for one in cohort(snapshot, port) for other in _abouts(snapshot, one)]
@@ -128,7 +128,7 @@ def _risen(snapshot: Snapshot, port: AnyPort, now: Observation, row: _Row) -> tu
     if apart is None:
         return None
     rise, median = apart
-    return f"{rise.new:.0f} {word} {rise.span}; equal ports have {median:.3g}", rise
+    return f"{rise.new:,.0f} {word} {rise.span}; equal ports have {median:.3g}", rise
 
 
 def _is_unchanged(snapshot: Snapshot, now: Observation) -> bool:
@@ -142,7 +142,7 @@ def _full(port: AnyPort, now: Observation) -> NotChecked:
         subject=port.key,
         reason=Reason.UNREADABLE,
         path=now.evidence.source,
-        detail=f"the counter is full at {now.value:.0f} and does not count new errors",
+        detail=f"the counter is full at {now.value:,.0f} and does not count new errors",
         how="reset the counter: sudo perfquery -R",
     )
 

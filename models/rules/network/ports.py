@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import wraps
 from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from ...catalog.nics import nic_of
 from ...facts.machine import Net, Pci, Port, Rdma
@@ -30,8 +31,7 @@ _RAILS = 8  # GPUs of a machine with one NIC each, of which one may be missing
 _REPRESENTOR = re.compile(r"(c\d+)?pf\d+(vf|sf)\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Struct, frozen=True):
     """Why a port belongs to the fabric, and the severity if it does not work."""
 
     basis: Basis

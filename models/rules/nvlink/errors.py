@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...facts.gpu import Gpu
 from ...facts.records import Evidence, Observation
@@ -42,8 +43,7 @@ _CRC_ALONE = Limit(fewest=1000, per_hour=0, outlier=1000)
 _CRC_LASTING = Limit(fewest=1000, per_hour=2 * HOUR)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rise:
+class _Rise(Struct, frozen=True):
     """A counter of a GPU that is too high or rises."""
 
     name: str
@@ -66,7 +66,7 @@ def errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     bad = {number: one for number, one in _ratios(snapshot, gpu).items() if one.value > _BIT_ERRORS}
     if not rises and not bad:
         return
-    texts = [f"{rise.new:.0f} {rise.name} {rise.since}{_on(rise.links)}" for rise in rises]
+    texts = [f"{rise.new:,.0f} {rise.name} {rise.since}{_on(rise.links)}" for rise in rises]
     if bad:
         worst = max(one.value for one in bad.values())
         texts.append(f"an effective bit error rate of {worst:.1e}{_on(tuple(bad))}, above {_BIT_ERRORS:.0e}")

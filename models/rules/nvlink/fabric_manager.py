@@ -31,19 +31,6 @@ _MEANS = {
 _PASSING = {"route recovery", "access timeout recovery", "global fabric manager disconnected"}  # bytes still flow
 
 _FAULTY = "an NVLink, an NVSwitch or a route of the fabric failed: the fabric manager's log says which"
-_RACK = (
-    "Ask the operator of the rack's fabric: its fabric manager is on the switch trays and knows this GPU's partition. "
-    "Drain the node and reset its GPUs; then switch its power off and on."
-)
-_HOST = (
-    "Ask the operator of the host: its fabric manager gives this virtual machine its partition. Restart the virtual "
-    "machine."
-)
-_LOOK_AROUND = (
-    "Look for findings on NVLinks and NVSwitches, and in the fabric manager's log: sudo journalctl -u "
-    "nvidia-fabricmanager -n 50 (of a rack, on its switch trays). Drain the node, reset all GPUs together, restart the "
-    "fabric manager."
-)
 
 
 def belongs_to_fabric(snapshot: Snapshot, gpu: Gpu) -> bool:
@@ -85,14 +72,15 @@ def incomplete(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
             return
         severity, confidence = _young(snapshot)
         seen, fields = str(gpu.fabric_state), _STATE
-        text = f"has not joined its NVLink fabric: state {seen}, {_MEANS[seen]}"
+        fact = f"has not joined its NVLink fabric: state {seen}"
+        text = f"{fact}, {_MEANS[seen]}"
     elif gpu.fabric_state == "completed" and status != "Success":
         severity, confidence, seen, fields = "critical", "certain", status, (*_STATE, "fabric_status")
-        text = f"is no member of its NVLink fabric: state completed, status {status}"
+        text = fact = f"is no member of its NVLink fabric: state completed, status {status}"
     elif gpu.fabric_state == "completed" and faults:
         severity, confidence = "warning" if set(faults) <= _PASSING else "critical", "certain"
         seen, fields = ", ".join(faults), ("fabric_faults",)
-        text = f"has joined its NVLink fabric, which is not healthy: {seen}"
+        text = fact = f"has joined its NVLink fabric, which is not healthy: {seen}"
         joined = True
     else:
         return
@@ -102,11 +90,12 @@ def incomplete(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         confidence=confidence,
         subject=subject_of(gpu),
         subject_name=gpu_name(snapshot, gpu),
+        fact=fact,
         message=f"{gpu_name(snapshot, gpu)} {text}",
         expected="completed, Success",
         observed=seen,
         cause=_FAULTY if joined else _cause(snapshot, gpu),
-        remedy=_LOOK_AROUND if joined else _remedy(snapshot, gpu),
+        case="not healthy" if joined else None,
         location=place_of(snapshot, gpu),
         evidence=gpu_evidence(gpu, *fields),
     )
@@ -126,13 +115,6 @@ def _cause(snapshot: Snapshot, gpu: Gpu) -> str:
     if is_guest(snapshot) and not switches(snapshot):
         return "the host's fabric manager has not given this virtual machine its partition"
     return "the fabric manager does not work, does not fit the driver, or left this GPU out after an error"
-
-
-def _remedy(snapshot: Snapshot, gpu: Gpu) -> str | None:
-    known = gpu_product(snapshot, gpu)
-    if known and known.c2c_rate:
-        return _RACK
-    return _HOST if is_guest(snapshot) and not switches(snapshot) else None
 
 
 def local(snapshot: Snapshot) -> list[Gpu]:
@@ -234,13 +216,13 @@ def version(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
             code="driver-mismatch",
             severity="warning",
             subject=service.key,
+            fact=text.partition(": ")[0].replace("the fabric manager is", "is"),
             message=text,
             expected=snapshot.of(Driver)["nvidia"].version,
             observed=service.version,
             unit="version",
             cause="one of the two was updated without the other",
-            remedy=f"Install the fabric manager of version {snapshot.of(Driver)['nvidia'].version}, then restart it: "
-            "sudo systemctl restart nvidia-fabricmanager.",
+            case="fabric manager",
             evidence=cited(service, "version"),
         )
 

@@ -36,6 +36,7 @@ def exchange(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
         "it shares no memory with the other nodes",
         expected="running",
         observed="not running",
+        case="in a job" if snapshot.context == "job" else None,
         cause="it was not started, or a scheduler starts it with each job",
         evidence=cited(service, "running"),
     )
@@ -55,6 +56,7 @@ def domain(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
         message=f"the memory-exchange domain is not ready: {service.state}",
         expected="UP",
         observed=service.state,
+        case="domain",
         cause="a node whose service does not run or cannot be reached, or versions that differ",
         evidence=cited(service, "state"),
     )

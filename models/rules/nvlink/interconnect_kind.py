@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...facts.gpu import Gpu, GpuLink
 from ...facts.machine import Node
 from ...facts.pci_classes import NVIDIA
@@ -9,6 +11,7 @@ from ...inventory.snapshot import Snapshot
 from ..core.gpus import gpu_cohort, gpu_product
 
 _JOINING = {"not started", "in progress", "completed"}  # the driver has seen an NVSwitch (gpu_fabric_probe.c)
+_NUMBERED = re.compile(r"gpu[1-9][0-9]{0,2}")  # the key of a GPU that is not the first
 _MESH = 4  # GPUs on a board without switches; since NVLink 4 all larger boards have switches
 
 
@@ -24,9 +27,13 @@ def is_guest(snapshot: Snapshot) -> bool:
 
 
 def is_alone(snapshot: Snapshot) -> bool:
-    """Whether the node has one GPU and no peer (single-GPU guests, GH200). Its NVLinks are not connected."""
+    """Whether the node has one GPU and no peer (single-GPU guests, GH200). Its NVLinks are not connected.
+
+    The driver counts the GPUs of a node from 0: an excerpt with gpu2 alone is of a node with three or more.
+    """
     functions = [f for f in snapshot.functions("gpu") if f.vendor == NVIDIA and not f.physfn]
-    return len(snapshot.of(Gpu)) <= 1 and len(functions) <= 1
+    keys = [*snapshot.of(Gpu)]
+    return len(functions) <= 1 and len(keys) <= 1 and not any(_NUMBERED.fullmatch(key) for key in keys)
 
 
 def nvlinks(snapshot: Snapshot, gpu: Gpu) -> dict[int, GpuLink]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from ...facts.gpu import Gpu, GpuLink
 from ...facts.records import Evidence
@@ -21,13 +22,11 @@ from ..core.rule import Rule
 from .fabric_manager import cut_off, explained
 from .interconnect_kind import is_alone, is_guest, is_part, nvlinks, switched, switches
 
-_BRIDGE = "Drain the node and switch it off. Reseat the bridges between the cards, then replace them, then the card."
-_PART = "Nothing, if this virtual machine has some GPUs of a board. Else ask the operator of the host."
+_NUMBERS = 4  # numbers of links in a short text
 _BOARD = 8  # GPUs of a whole board: a virtual machine with fewer has a part of a board
 
 
-@dataclass(frozen=True, slots=True)
-class Normal:
+class Normal(Struct, frozen=True):
     """The number of NVLinks that should be active, and the rate of one link in bytes per second."""
 
     count: int
@@ -41,6 +40,17 @@ def may_have(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Select GPUs with NVLinks, and GPUs of an unknown product."""
     known = gpu_product(snapshot, gpu)
     return not is_part(gpu) and (known is None or (known.link_kind == "nvlink" and known.links > 0))
+
+
+def may_be_wanted(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Select GPUs that may have NVLinks.
+
+    A text with one GPU and no active link does not show if it has peers. A text without names of GPUs does not show if
+    links that are switched off should be on.
+    """
+    none = snapshot.origin == "dumps" and gpu.nvlinks == 0
+    nameless = none and gpu_product(snapshot, gpu) is None and normal(snapshot, gpu) is None
+    return may_have(snapshot, gpu) and not nameless and not (none and is_alone(snapshot))
 
 
 def normal(snapshot: Snapshot, gpu: Gpu) -> Normal | None:
@@ -62,10 +72,24 @@ def normal(snapshot: Snapshot, gpu: Gpu) -> Normal | None:
     nameless = [other for other in snapshot.of(Gpu).values() if other.name is None]  # only a topology matrix is known
     counts = [other.nvlinks for other in gpu_cohort(snapshot, gpu) or nameless]
     most = majority(counts)
+    if listed := _listed(snapshot, gpu, most):
+        return listed
     # A bridge joins two cards. Several cards without links, or one left over, have no bridge.
     if most is None or (not gpu.nvlinks and (counts.count(0) > 1 or len(counts) % 2)):
         return None
     return Normal(most, gpu.nvlink_rate, "kin", f"{counts.count(most)} of {len(counts)} equal GPUs have {most}")
+
+
+def _listed(snapshot: Snapshot, gpu: Gpu, most: int | None) -> Normal | None:
+    """The links that a text lists for a GPU without a name, if all or a few of them are down. DCGM prints no names.
+
+    A card with one of several bridges has as many links down as up, or more.
+    """
+    present, active = gpu.nvlinks_present or 0, gpu.nvlinks or 0
+    few = most is None and present < 1.5 * active
+    if snapshot.origin != "dumps" or gpu.name is not None or active >= present or (active and not few):
+        return None
+    return Normal(present, None, "capability", f"the text lists {present} NVLinks of the GPU")
 
 
 def _before(snapshot: Snapshot, gpu: Gpu, rate: float | None) -> Normal | None:
@@ -99,6 +123,7 @@ def inactive(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         confidence=confidence,
         subject=subject_of(gpu),
         subject_name=gpu_name(snapshot, gpu),
+        fact=f"has {lost} of {wanted.count} NVLinks inactive{_numbered(down) if active else ''}",
         message=f"{gpu_name(snapshot, gpu)} has {lost} of {wanted.count} NVLinks inactive{numbers}{carried}",
         expected=wanted.count,
         observed=active,
@@ -106,12 +131,16 @@ def inactive(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         basis=wanted.basis,
         expected_source=wanted.source,
         cause=_cause(snapshot, gpu, wanted),
-        remedy=_BRIDGE if wanted.bridged else _PART if severity == "info" else None,
+        case="bridge" if wanted.bridged else "part of a board" if severity == "info" else None,
         limits={_link_id(snapshot, f"{gpu.key}/nvlink{number}"): 0.0 for number in down},
         explains=(f"nvlink-fabric-incomplete:{subject_of(gpu)}",) if cut_off(snapshot, gpu) else (),
         location=place_of(snapshot, gpu),
         evidence=(*gpu_evidence(gpu, "nvlinks"), *_evidence(snapshot, gpu, down)),
     )
+
+
+def _numbered(links: list[int]) -> str:
+    return f" ({', '.join(map(str, links[:_NUMBERS]))}{' ...' if links[_NUMBERS:] else ''})" if links else ""
 
 
 def _grade(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> tuple[Severity, Literal["certain", "likely", "possible"]]:
@@ -124,6 +153,8 @@ def _grade(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> tuple[Severity, Lite
     alike = bool(others) and all(count == gpu.nvlinks for count in others)
     if wanted.basis in ("profile", "site"):
         return "critical", "certain"
+    if gpu.name is None and gpu_product(snapshot, gpu) is None and wanted.basis == "capability":
+        return "warning", "possible" if alike and not gpu.nvlinks else "likely"
     if wanted.basis == "kin" or (wanted.bridged and alike):
         return "warning", "likely"
     if is_guest(snapshot) and len(others) + 1 < _BOARD:
@@ -201,6 +232,8 @@ def _cause(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> str:
         ]
         also = f", as are those of {', '.join(others)}: the switch itself" if others else ""
         return f"all its links to NVSwitch {switch} are gone{also}"
+    if not gpu.nvlinks and gpu.name is None and wanted.basis == "capability":
+        return "the driver or the fabric manager did not start them, or the GPUs are cards without a bridge"
     if not gpu.nvlinks and switched(snapshot, gpu):
         return "it is cut off from its switches: not trained since a reset, a failed GPU, or its place on the board"
     if is_guest(snapshot):
@@ -239,4 +272,4 @@ def _evidence(snapshot: Snapshot, gpu: Gpu, numbers: list[int]) -> list[Evidence
     return [links[number].cites["active"] for number in numbers if "active" in links[number].cites]
 
 
-RULES = (Rule("nvlink-inactive", Gpu, ("nvlinks",), inactive, may_have),)
+RULES = (Rule("nvlink-inactive", Gpu, ("nvlinks",), inactive, may_be_wanted),)

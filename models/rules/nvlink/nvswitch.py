@@ -18,11 +18,6 @@ from ..core.wording import cited
 from ..pcie.not_responding import lost_function
 from .interconnect_kind import switches
 
-_REMEDY = (
-    "Drain the node, switch its power off and on again. Read the management controller's log for power and missing "
-    "boards. Replace the board that carries the switch."
-)
-
 
 def whole(snapshot: Snapshot, node: Node) -> bool:
     """Select bare-metal nodes with NVSwitches on PCI. Guests see parts of boards. NVLink 5 switches are not on PCI."""
@@ -33,16 +28,19 @@ def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """A switch is not on the bus, although a link leads to it or the baseboard has it."""
     seen = switches(snapshot)
     gone = _missing_remotes(snapshot)
+    links = absent_switches(snapshot)
     for address, (count, evidence) in gone.items():
         yield Finding(
             code="nvswitch-error",
             severity="critical",
             subject=address,
+            fact=f"is not on the bus, and {count} NVLinks lead to it",
             message=f"NVSwitch {address} is not on the bus, and {count} NVLinks lead to it",
             expected="on the bus",
             observed="none",
             cause="power, a failed switch, or the board that carries it",
-            remedy=_REMEDY,
+            limits={link.key: 0.0 for link in links[address]},
+            case="absent",
             evidence=evidence,
         )
     ids = Counter(
@@ -63,7 +61,7 @@ def too_few(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
                 basis="capability",
                 expected_source=board.source,
                 cause="power, a failed switch, or the board that carries it",
-                remedy=_REMEDY,
+                case="absent",
                 evidence=(Evidence("PCI functions", ", ".join(seen)),),
             )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from ...facts.gpu import Gpu, GpuPair
 from ...facts.records import Evidence
@@ -19,15 +20,11 @@ from .interconnect_kind import is_guest, is_part, nvlinks, switched
 _SWITCH = ("PIX", "PXB")  # paths that stay below one PCIe switch
 _FEWEST = 3  # equal pairs with peer access that make a pair without it an exception
 _MOST_NAMED = 4
+_PCIE = "over PCIe"
 _REFUSED = "the driver refuses peer access over PCIe: the chipset may not support it, or a setting is wrong"
-_REGISTRY = (
-    "Find the option: grep -r NVreg /etc/modprobe.d; cat /proc/driver/nvidia/params. Remove it, then reload the driver "
-    "or reboot the node."
-)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reason:
+class _Reason(Struct, frozen=True):
     """Why a pair has no peer access although it should. All pairs with the same reason give one finding."""
 
     text: str
@@ -37,7 +34,7 @@ class _Reason:
     severity: Severity = "critical"
     confidence: Literal["certain", "likely"] = "certain"
     basis: Basis | None = None
-    remedy: str | None = None
+    case: str = "over NVLink"
 
 
 def ends(snapshot: Snapshot, pair: GpuPair) -> tuple[Gpu, Gpu] | None:
@@ -70,12 +67,13 @@ def disabled(snapshot: Snapshot, pair: GpuPair) -> Iterator[Finding]:
         confidence=reason.confidence,
         subject=_subject(snapshot, several),
         subject_name=named,
+        fact=f"{reason.text}: {len(several)} of {total} pairs of GPUs",
         message=f"{reason.text}: {len(several)} of {total} pairs of GPUs ({named})",
         expected="ok",
         observed=reason.status,
         basis=reason.basis,
         cause=reason.cause,
-        remedy=reason.remedy,
+        case=reason.case,
         evidence=(seen or Evidence(f"{pair.key} {reason.field}", reason.status),),
     )
 
@@ -102,7 +100,7 @@ def _reason(snapshot: Snapshot, pair: GpuPair) -> _Reason | None:
         if getattr(pair, field) == "disabled by registry":
             text = "peer access is disabled by a setting of the driver (registry key)"
             cause = "NVreg_RegistryDwords or another option of the nvidia module, in /etc/modprobe.d"
-            return _Reason(text, "disabled by registry", field, cause, remedy=_REGISTRY)
+            return _Reason(text, "disabled by registry", field, cause, case="registry")
     if pair.nvlink not in (None, "ok", "unknown") and _joined(snapshot, *both):
         cause = "the driver could not set the links up: the fabric's partition, or an error in its log"
         return _Reason(f"NVLink joins them and cannot be used ({pair.nvlink})", pair.nvlink, "nvlink", cause)
@@ -156,14 +154,14 @@ def _over_pcie(snapshot: Snapshot, pair: GpuPair, one: Gpu, two: Gpu) -> _Reason
     if status == "chipset not supported" and pair.path in _SWITCH and not is_guest(snapshot):
         text = "GPUs below one PCIe switch cannot reach each other (chipset not supported)"
         cause = "the switch, or a setting that hides it from the driver"
-        return _Reason(text, status, field, cause, "warning", "likely", "capability")
+        return _Reason(text, status, field, cause, "warning", "likely", "capability", _PCIE)
     alike = [
         other for other in snapshot.of(GpuPair).values() if other.path == pair.path and _equal(snapshot, other, one)
     ]
     able = [other for other in alike if getattr(other, field) == "ok"]
     if pair.path and len(able) >= _FEWEST and 2 * len(able) > len(alike):
         text = f"peer access fails ({status}) where equal pairs on equal paths ({pair.path}) have it"
-        return _Reason(text, str(status), field, "one of the GPUs, or its slot", "warning", "likely", "kin")
+        return _Reason(text, str(status), field, "one of the GPUs, or its slot", "warning", "likely", "kin", _PCIE)
     return None
 
 

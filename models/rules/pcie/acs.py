@@ -31,7 +31,7 @@ def redirected(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """One finding for all ports between peers that send their traffic up to the root complex."""
     functions = snapshot.of(Pci)
     hit = [pair for pair in peers(snapshot) if any(_redirects(functions[port]) for port in pair.ports)]
-    ports = list(dict.fromkeys(port for pair in hit for port in pair.ports if _redirects(functions[port])))
+    ports = _redirecting(snapshot)
     if not ports:
         return
     switches = {functions[port].parent for port in ports}
@@ -45,23 +45,30 @@ def redirected(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         severity="warning",
         subject=subject,
         subject_name=function_name(snapshot, functions[subject]) if subject in functions else None,
+        fact=f"sends what devices below it exchange up to the root complex ({' and '.join(on)} on "
+        f"{len(ports)} port{'s' if len(ports) > 1 else ''})",
         message=f"what {function_name(snapshot, first.a)} and {function_name(snapshot, first.b)}{more} send each other "
         f"goes up to the root complex: {' and '.join(on)} {'is' if len(on) == 1 else 'are'} on at "
         f"{', '.join(ports[:_SHOWN])}{further}",
         expected="off",
         observed=" ".join(on),
         cause="the firmware, or a kernel with the IOMMU on, switched ACS on at the ports between them",
-        remedy=_remedy(ports) if len(ports) <= _SHOWN else None,
         evidence=tuple(functions[port].cites["acs"] for port in ports[:_SHOWN] if "acs" in functions[port].cites),
     )
 
 
-def _remedy(ports: list[str]) -> str:
-    """The command that clears ACS at the named ports."""
-    clear = "sudo setpci -s {} ECAP_ACS+6.w=0000"
-    each = f"for port in {' '.join(ports)}; do {clear.format('$port')}; done"
-    command = clear.format(ports[0]) if len(ports) == 1 else each
-    return f"Switch ACS off in the firmware setup. Or clear it after each boot: {command}"
+@once_per_snapshot
+def _redirecting(snapshot: Snapshot) -> list[str]:
+    """The ports between peers that send their traffic up to the root complex."""
+    functions = snapshot.of(Pci)
+    between = dict.fromkeys(port for pair in peers(snapshot) for port in pair.ports)
+    return [port for port in between if _redirects(functions[port])]
+
+
+def names_of_ports(snapshot: Snapshot) -> str | None:
+    """The addresses of these ports for a command. None: too many for one line."""
+    ports = _redirecting(snapshot)
+    return " ".join(ports) if len(ports) <= _SHOWN else None
 
 
 def _redirects(port: Pci) -> bool:
@@ -98,8 +105,7 @@ def smaller_transfers(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         basis="kin",
         expected_source=f"{len(cohort)} equal functions of this node",
         cause="its slot's settings in the firmware, or a driver or script that set it",
-        remedy="Compare the slot's settings in the firmware setup with those of its neighbours, and look for a script "
-        "that sets it (setpci). Large transfers to this device may be slower; nothing is broken.",
+        case="transfer size",
         location=location(function, snapshot),
         evidence=cited(function, "max_payload"),
     )

@@ -56,14 +56,14 @@ def repeated(
     limit = Limit(fewest=_FEWEST, per_hour=_CORRECTABLE * lanes * HOUR, outlier=_ALONE)
     rise = too_many(snapshot, now, limit)
     if rise:
-        return f"{rise.new:.0f} {what} {rise.span}, more than {limit.per_hour / 60:.2g} a minute", rise
+        return f"{rise.new:,.0f} {what} {rise.span}, more than {limit.per_hour / 60:.2g} a minute", rise
     if now.value < limit.outlier:
         return None
     apart = far_above(snapshot, now, list(equal()), limit)
     if apart is None:
         return None
     rise, median = apart
-    return f"{rise.new:.0f} {what} {rise.span}; equal devices have {median:.3g}", rise
+    return f"{rise.new:,.0f} {what} {rise.span}; equal devices have {median:.3g}", rise
 
 
 def _correctable(snapshot: Snapshot, function: Pci, now: Observation) -> tuple[str, Rise] | None:
@@ -81,8 +81,12 @@ def _uncorrected(snapshot: Snapshot, now: Observation) -> tuple[str, Rise | None
     kind = "fatal" if now.quantity == "aer_fatal" else "uncorrected"
     rise = too_many(snapshot, now, _ANY)
     if rise:
-        return f"{rise.new:.0f} {kind} errors {rise.span}", rise
-    return None if any(rises(snapshot, now)) else (f"{now.value:.0f} {kind} errors since boot", None)
+        return f"{_errors(rise.new, kind)} {rise.span}", rise
+    return None if any(rises(snapshot, now)) else (f"{_errors(now.value, kind)} since boot", None)
+
+
+def _errors(count: float, kind: str) -> str:
+    return f"{count:,.0f} {kind} error{'' if count == 1 else 's'}"
 
 
 def has_counters(snapshot: Snapshot, function: Pci) -> bool:

@@ -24,11 +24,6 @@ _CAUSES = {
     "a slot that the board wires with fewer lanes",
     MAX_SPEED: "a firmware setting that limits the slot's generation, or firmware of the device or retimer",
 }
-_REMEDY = (
-    "Compare the slot's settings (bifurcation, link speed) in the firmware setup with an equal slot. Drain the node, "
-    "switch its power off and on. Swap the device with its neighbour: if the fault moves, replace the device. If the "
-    "manual of the board gives this slot no more, silence the finding in the site file."
-)
 
 
 def narrower(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
@@ -71,6 +66,8 @@ def _finding(snapshot: Snapshot, function: Pci, claim: Claim, against: Support, 
         confidence="likely" if against.by == "cohort" else "certain",
         subject=function.key,
         subject_name=name,
+        case="below evidence",
+        fact=f"{'runs on' if lanes else 'supports'} {is_} of {should}",
         message=f"{name}: the link {'runs on' if lanes else 'supports at most'} {is_}, not {should}"
         + (f": {as_gigabytes(left)}" if left else "")
         + f"; {against.source}",
@@ -83,7 +80,6 @@ def _finding(snapshot: Snapshot, function: Pci, claim: Claim, against: Support, 
         limits={link.id: left} if left else {},
         location=location(function, snapshot),
         evidence=cited(function, *(("width", "max_width") if lanes else ("speed", "max_speed"))),
-        remedy=_REMEDY,
     )
 
 

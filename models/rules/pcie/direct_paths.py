@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations
+
+from msgspec import Struct
 
 from ...catalog.gpus import Product, product_of
 from ...facts.gpu import Gpu, GpuLink
@@ -15,8 +16,7 @@ from ...inventory.snapshot import Snapshot, once_per_snapshot
 _FABRIC = 12.5e9  # bytes per second; slower Ethernet ports are for management
 
 
-@dataclass(frozen=True, slots=True)
-class Peers:
+class Peers(Struct, frozen=True):
     """Two functions that communicate, and the ports strictly below their common port on the path.
 
     Without a common port there are none: such traffic goes through the root complex, whatever ACS is set to.

@@ -14,11 +14,6 @@ from ..core.wording import cited
 from .pcie import is_emulated
 
 _VIRTUAL_VENDORS = {0x1AF4, 0x15AD, 0x1414}  # emulated adapters of hypervisors; their links carry no data
-_ALONE = "Nothing needs doing: a single GPU has no peers to be near."
-_KNOWN = (
-    "Nothing is wrong: machines of this type are so. Give NCCL the topology file of the provider (NCCL_TOPO_FILE), "
-    "where its image has not done it."
-)
 
 
 def hidden(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
@@ -44,7 +39,7 @@ def hidden(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         observed=len(lost),
         unit="devices",
         cause="the hypervisor made up the ports above the devices",
-        remedy=_ALONE if len(gpus) == 1 else _KNOWN if harmless else None,
+        case="single GPU" if len(gpus) == 1 else "machine type" if harmless else None,
         evidence=tuple(seen for f in gpus[:1] for seen in cited(f, "pci_class")),
     )
 

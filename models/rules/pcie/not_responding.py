@@ -26,6 +26,8 @@ def lost_function(code: str) -> Evaluate:
                 message=f"{function_name(snapshot, function)} fell off the bus: it is listed and does not answer",
                 expected="a link",
                 observed="none",
+                case="absent" if code == "nvswitch-error" else "off the bus",
+                fact="fell off the bus: it is listed and does not answer",
                 cause="power, overheating, firmware, or a dead link; the kernel log says which came first",
                 location=location(function, snapshot),
                 evidence=(

@@ -65,8 +65,9 @@ def _narrow(code: str) -> Evaluate:
         below = function.downgraded or ()
         able = function.max_width
         if is_unnamed(function) and _one_of_many(snapshot):
-            if below:
-                why = f"{' and '.join(below)} below its own, and the text does not say whose link that is"
+            short = ("width",) if able and (function.width or 0) < able else ()
+            if below or short:
+                why = f"{' and '.join(below or short)} below its own, and the text does not say whose link that is"
                 yield from gap(snapshot, "Pci.width", function.key, Reason.OTHER, why, _COMPLETE)
             return
         if "width" in below or (able and (function.width or 0) < able):
@@ -92,6 +93,8 @@ def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
         confidence="likely",
         subject=function.key,
         subject_name=None if is_unnamed(function) else name,
+        fact=f"runs on x{function.width} of its x{function.max_width}" if function.max_width else None,
+        case="by design" if alike else None,
         message=f"{name} runs on x{function.width}, below {able}"
         + (f", as the other {len(cohort) - 1} of its kind do" if alike else ""),
         expected=function.max_width,

@@ -70,6 +70,7 @@ def _narrower(snapshot: Snapshot, function: Pci, link: Link, code: str) -> Findi
         severity="info" if split else "warning" if code.startswith("storage") else "critical",
         subject=function.key,
         subject_name=function_name(snapshot, function),
+        fact=f"runs on x{width} of x{both}",
         message=f"{function_name(snapshot, function)} runs on x{width}, both ends support x{both}"
         + (f": {as_gigabytes(rated(speed, width))} of {as_gigabytes(rated(speed, both))}" if speed else ""),
         expected=both,
@@ -77,6 +78,7 @@ def _narrower(snapshot: Snapshot, function: Pci, link: Link, code: str) -> Findi
         unit="lanes",
         basis="capability",
         expected_source=f"{function.key} supports x{function.max_width}, {port.key} above it x{port.max_width}",
+        case="by design" if split else None,
         cause=split or f"trained at x{width}: seating, slot, riser, cable, or a slot split by firmware",
         limits={link.id: rated(speed, width)} if speed else {},
         location=location(function, snapshot),
@@ -183,6 +185,7 @@ def _slower(
         severity="warning" if code.startswith("storage") else "critical",
         subject=function.key,
         subject_name=function_name(snapshot, function),
+        fact=f"runs at {as_transfers(speed)} of {as_transfers(both)}{while_busy}",
         message=f"{function_name(snapshot, function)} runs at {as_transfers(speed)}{while_busy}, "
         f"both ends support {as_transfers(both)}"
         + (f": {as_gigabytes(rated(speed, width))} of {as_gigabytes(rated(both, width))}" if width else ""),
@@ -243,6 +246,7 @@ def bottleneck(snapshot: Snapshot, port: Pci) -> Iterator[Finding]:
         severity="info",
         subject=port.key,
         subject_name=function_name(snapshot, port),
+        fact=f"carries {as_gigabytes(uplink.rated)}, less than the {as_gigabytes(widest.rated)} of a link below it",
         message=f"the switch's uplink {uplink.id} carries {as_gigabytes(uplink.rated)}, less than the "
         f"{as_gigabytes(widest.rated)} of {widest.b} below it; built that way",
         expected=widest.rated,
@@ -250,6 +254,7 @@ def bottleneck(snapshot: Snapshot, port: Pci) -> Iterator[Finding]:
         unit="bytes_per_second",
         basis="capability",
         expected_source=f"link {widest.id}",
+        case="by design",
         cause="both ends of the uplink support no more",
         evidence=cited(port, "max_speed", "max_width"),
     )

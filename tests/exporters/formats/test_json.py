@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.exporters.formats.json import as_json
 from linkgauge.models.facts.reason import Reason
@@ -116,12 +116,13 @@ def test_the_names_are_those_of_the_contract() -> None:
     )
     told = json.loads(as_json(report))
     assert " ".join(told) == (
-        "schema node taken_at source context profile verdict findings not_checked checks coverage impact training "
-        "levels observations topology runs"
+        "schema node taken_at source context profile verdict findings not_checked checks coverage impact cost training "
+        "levels observations topology runs seconds"
     )
     assert " ".join(told["findings"][0]) == (
-        "code kind severity confidence subject subject_name message expected observed unit basis expected_source cause "
-        "limits explains impact location since silenced stale evidence remedy"
+        "code kind severity confidence subject subject_name device fact message expected observed unit basis "
+        "expected_source cause case limits explains impact cost location since silenced stale evidence remedy steps "
+        "first_step"
     )
     assert told["findings"][0]["since"] is None
     assert told["levels"][0]["class"] == "pcie5x16"

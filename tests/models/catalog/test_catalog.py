@@ -9,6 +9,7 @@ import pytest
 
 from linkgauge.exporters.text.explain import explain, listing
 from linkgauge.models.catalog import codes, machines
+from linkgauge.models.diagnosis.remedies import in_words
 
 ROOT = Path(__file__).parents[3]
 CONTRACT = ROOT.parent / "shared" / "FINDINGS.md"
@@ -31,7 +32,7 @@ def test_every_code_says_what_somebody_needs_at_night(name: str) -> None:
     assert code.confirm
     assert all(line and line.isprintable() for line in code.confirm)
     assert code.fix
-    assert all(re.fullmatch(r"(?!.*\.\.)[A-Z/].*\.", step) for step in code.fix), code.fix
+    assert all(re.fullmatch(r"(?!.*\.\.)[A-Z/].*\.", step.do) for step in code.fix), code.fix
     assert code.source
     assert not code.source.endswith(".")
 
@@ -49,7 +50,7 @@ def test_machine_types_have_names_of_their_own() -> None:
 def test_a_code_is_explained_whole(name: str) -> None:
     told = " ".join(explain(name).split())
     code = codes()[name]
-    for part in (name, code.says, *code.confirm, *code.fix, code.source):
+    for part in (name, code.says, *code.confirm, *map(in_words, code.fix), code.source):
         assert " ".join(part.split()) in told
 
 

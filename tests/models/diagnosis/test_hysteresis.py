@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.agent.pipeline.diagnose import Memory, cycle
 from linkgauge.models.diagnosis.hysteresis import Histories, restarted, settle

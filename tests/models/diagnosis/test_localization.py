@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from bench.accuracy import matrices
 from bench.accuracy.matrices import SCENARIOS, Scenario
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.records import Flow, Record
 from linkgauge.models.report import Finding, Report
+from tests.support.bare_findings import bare
 from tests.support.nodes.small_nodes import ROOT, copy, gpu_address, gpus_under_switches, peers, report_of, with_fields
 
 
@@ -34,8 +34,9 @@ def test_what_a_finding_says_of_a_link_that_several_share() -> None:
     said = [*gpus_under_switches(4), *(copy(one, 20.0) for one in ends), copy(("gpu0", "gpu1"), 54.0)]
     said += [copy(("gpu2", ROOT), 55.0), copy((ROOT, "gpu3"), 55.0)]
     (found,) = report_of(said).findings
-    assert found == Finding(
+    assert bare(found) == Finding(
         code="bandwidth-low",
+        cost="slower",
         kind="measurement",
         severity="critical",
         confidence="likely",
@@ -56,6 +57,7 @@ def test_what_a_finding_says_of_a_link_that_several_share() -> None:
             "bandwidth-low:gpu1-pci0000:00",
             "bandwidth-low:pci0000:00-gpu1",
         ),
+        location={"below_it": "gpu0, gpu1"},
         evidence=found.evidence,
         remedy=found.remedy,
     )

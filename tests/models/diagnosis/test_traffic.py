@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.agent.pipeline.hang_guard import collect_all
 from linkgauge.agent.pipeline.registry import SOURCES
@@ -17,6 +17,7 @@ from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.site.schema import Site
+from tests.support.bare_findings import bare
 from tests.support.nodes.described import node
 
 RAILS = tuple(f"mlx5_{number}/1" for number in range(2, 10))  # of 400 Gb/s
@@ -51,7 +52,7 @@ def slow(report: Report) -> list[Finding]:
 
 def test_a_rail_that_lags_behind(said: list[Record]) -> None:
     (finding,) = slow(evaluated(said, {**EVEN, "mlx5_4/1": 18e9}))
-    assert replace(finding, impact={}, evidence=()) == Finding(
+    assert replace(bare(finding), impact={}, evidence=()) == Finding(
         code="bandwidth-low",
         severity="warning",
         confidence="likely",
@@ -63,6 +64,7 @@ def test_a_rail_that_lags_behind(said: list[Record]) -> None:
         basis="kin",
         expected_source="median of 7 links of infiniband in the same job",
         cause="a job sends as much over each of them: this one is slower, or is used otherwise",
+        location={"port_above": "0000:3a:01.0"},
         remedy="Measure it when the node is idle: linkgauge diagnose --level full.",
     )
 

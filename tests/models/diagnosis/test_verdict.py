@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.diagnosis.verdict import verdict
 from linkgauge.models.facts.reason import Reason

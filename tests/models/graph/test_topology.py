@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.models.facts.pcie_rates import WIDTHS, generation, rated, speed_of
 from linkgauge.models.facts.records import Flow

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.exporters.text.report import as_text
 from linkgauge.exporters.text.tree import as_tree
@@ -83,11 +82,14 @@ def test_why_the_number_of_gpus_is_not_checked(machine: Machine | None, product:
         assert ("no machine type" in one.why) == ("no machine type" in why)
 
 
-def test_the_seconds_of_parallel_sources_do_not_add_up() -> None:
+def test_the_elapsed_time_is_that_of_the_command() -> None:
+    """Sources run in parallel, so their seconds do not add up."""
     runs = [
         Run(name="cached", ok=True, seconds=0.5, at=10.0),
         Run(name="a", ok=True, seconds=2.0, at=100.0),
         Run(name="b", ok=True, seconds=1.0, at=100.5),
         Run(name="c", ok=True, seconds=1.0, at=101.5),
     ]
-    assert "Asked 4 sources in 3.00 s (a 2.00 s" in " ".join(as_text(evaluate(snapshot(METAL, *runs)), False).split())
+    report = replace(evaluate(snapshot(METAL, *runs)), seconds=3.61)
+    assert "Read 4 sources in 3.6 s." in " ".join(as_text(report, False).split())
+    assert "Read 4 sources in 3.6 s (a 2.00 s, b 1.00 s, " in " ".join(as_text(report, False, "full").split())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.exporters.text.tree import as_tree
 from linkgauge.models.bandwidth.expectations import levels
@@ -94,7 +94,7 @@ def share(snapshot: Snapshot, *ends: str) -> float:
 
 
 def cost(snapshot: Snapshot, limits: Iterable[str]) -> float | None:
-    return weigh(snapshot, cut(limits)).impact.get("all_reduce")
+    return weigh(snapshot, [cut(limits)])[1].factors.get("all_reduce")
 
 
 def cut(ids: Iterable[str]) -> Finding:
@@ -251,7 +251,7 @@ def shown(said: Iterable[Fact], gpu: str) -> str:
 
 def test_in_the_tree() -> None:
     said = board(down=[(0, 0), (3, 17), *((2, n) for n in range(18))])
-    said = [replace(one, active=False, remote=SWITCHES[3]) if one.key == "gpu0/nvlink7" else one for one in said]  # type: ignore[call-arg]
+    said = [replace(one, active=False, remote=SWITCHES[3]) if one.key == "gpu0/nvlink7" else one for one in said]
     assert [shown(said, f"gpu{n}") for n in range(4)] == [
         f"10de:2330, memory 3350.0 GB/s, {links}"
         for links in (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.machine import Disk, Mount, Nvme
 from tests.support.nodes.event_logs import NOW, findings, log, told

@@ -107,3 +107,21 @@ def test_a_storage_card_that_was_there_before_is_one_finding_of_its_own() -> Non
     assert [one.subject for one in gone] == STORAGE[2:3]  # both functions are one card
     gone = found(*nics(COMPUTE[1:]), *nics(STORAGE), before=whole)
     assert [one.subject for one in gone] == COMPUTE[:1]
+
+
+def test_a_function_of_a_storage_card_hides_no_missing_card() -> None:
+    """The card had two devices. Neither the device that is gone nor the other one counts for the fabric."""
+    before = [*nics(COMPUTE[1:]), *nics(STORAGE)]
+    findings = found(*nics(COMPUTE[1:]), *nics(STORAGE[1:]), before=before)
+    assert counts(findings) == [(7, 8)]
+    assert [one.subject for one in findings if one.subject != "node"] == STORAGE[:1]
+
+
+def test_storage_cards_are_not_the_fabric_of_a_machine_that_lost_most_cards() -> None:
+    """Two cards with two devices each are more than three of eight."""
+    before = [*nics(COMPUTE[1:]), *nics(STORAGE)]
+    findings = found(*nics(COMPUTE[5:]), *nics(STORAGE), before=before)
+    assert counts(findings) == [(3, 8)]
+    assert [one.subject for one in findings if one.subject != "node"] == COMPUTE[1:5]
+    assert counts(found(*nics(COMPUTE[5:]), *nics(STORAGE), before=[*nics(COMPUTE), *nics(STORAGE)])) == []
+    assert counts(found(*nics(STORAGE), before=before)) == [(0, 8)]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Event, Mount, Node, Package, Setting

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.machine import Net
 from linkgauge.models.facts.records import Flow, Record

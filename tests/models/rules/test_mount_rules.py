@@ -13,6 +13,7 @@ from linkgauge.models.facts.records import Evidence
 from linkgauge.models.report import Finding
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.host import storage_text
+from tests.support.bare_findings import bare
 from tests.support.nodes.gpu_facts import findings, summaries
 
 TB = 10**12
@@ -22,7 +23,7 @@ RAID = Full(key="/raid", device="/dev/md0", fstype="xfs", read_only=False)
 
 def test_a_full_one() -> None:
     (found,) = findings([RAID])
-    assert found == Finding(
+    assert bare(found) == Finding(
         code="storage-full",
         severity="warning",
         subject="/raid",

@@ -37,7 +37,7 @@ def test_a_hang_on_arm() -> None:
         "2.29.3",
         "2.28.9",
     )
-    assert found.remedy == "Use NCCL 2.29.3 or a newer one."
+    assert found.steps == ("Install NCCL 2.29.3 or a later version.",)
     assert found.evidence == (LINE,)
 
 

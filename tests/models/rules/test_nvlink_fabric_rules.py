@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
 from linkgauge.models.report import Context, Finding
+from tests.support.bare_findings import bare
 from tests.support.nodes.gpu_facts import with_fields
 from tests.support.nodes.nvlink_machines import (
     A100,
@@ -76,8 +77,9 @@ def test_a_manager_that_does_not_run_is_one_finding() -> None:
     said = machine(H100, fabric_state="in progress", fabric_status=None)
     assert len(summaries(said)) == 8
     (finding,) = findings([*said, service(MANAGER, False, "550.1"), Driver(key="nvidia", version="550.1")])
-    assert replace(finding, remedy=None) == Finding(
+    assert replace(bare(finding), remedy=None) == Finding(
         code="fabric-manager-down",
+        cost="cannot run",
         severity="critical",
         subject=MANAGER,
         message=f"the service {MANAGER} does not run, and 8 of 8 GPUs have not joined their NVLink fabric "

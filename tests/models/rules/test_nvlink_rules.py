@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.models.report import Finding
+from tests.support.bare_findings import bare
 from tests.support.nodes.gpu_facts import with_fields
 from tests.support.nodes.nvlink_machines import (
     A100,
@@ -83,8 +83,9 @@ def test_one_link_of_eighteen() -> None:
     assert finding.evidence == (HERE, HERE)
     assert finding.expected_source is not None
     assert finding.expected_source.startswith("H100 SXM5 80GB has 18 NVLinks (")
-    assert replace(finding, evidence=(), expected_source=None, remedy=None, impact={}) == Finding(
+    assert replace(bare(finding), evidence=(), expected_source=None, remedy=None, impact={}) == Finding(
         code="nvlink-inactive",
+        cost="slower",
         severity="critical",
         subject=address(3),
         subject_name="GPU gpu3",
@@ -211,7 +212,7 @@ def test_recoveries_that_go_on() -> None:
         counter("gpu2", "nvlink_recovery", 0),
     ]
     (finding,) = findings([*machine(H100), *now], past)
-    assert replace(finding, remedy=None) == Finding(
+    assert replace(bare(finding), remedy=None) == Finding(
         code="nvlink-errors",
         severity="warning",
         subject=address(3),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.records import Evidence
 from linkgauge.models.report import Finding
+from tests.support.bare_findings import bare
 from tests.support.nodes.gpu_facts import with_fields
 from tests.support.nodes.nvlink_machines import (
     A100_PCIE,
@@ -28,7 +28,7 @@ from tests.support.nodes.nvlink_machines import (
 
 def test_peers_that_a_setting_forbids_are_one_finding() -> None:
     (finding,) = findings([*cards(A100_PCIE, [0] * 8), *pairs(8, read="disabled by registry")])
-    assert replace(finding, remedy=None) == Finding(
+    assert replace(bare(finding), remedy=None) == Finding(
         code="p2p-disabled",
         severity="critical",
         subject="node",
@@ -61,7 +61,7 @@ def test_nvlink_that_joins_and_cannot_be_used() -> None:
 def test_access_that_is_refused_although_nvlink_works(field: str) -> None:
     bridged = [*cards(A100_PCIE, [12, 12]), nvlink(0, 0, remote=address(1), remote_kind="gpu")]
     assert summaries([*bridged, *pairs(2)]) == []
-    refused = [replace(one, **{field: "chipset not supported"}) for one in pairs(2)]  # type: ignore[arg-type]
+    refused = [replace(one, **{field: "chipset not supported"}) for one in pairs(2)]
     assert summaries([*bridged, *refused]) == [("p2p-disabled", "gpu0-gpu1", "warning")]
     over_pcie = [replace(one, nvlink="not supported") for one in refused]
     assert summaries([*cards(A100_PCIE, [0, 0]), *over_pcie]) == []

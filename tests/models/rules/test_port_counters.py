@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 
 from bench.accuracy.beds import Bed, bed_of
 from bench.accuracy.edits import measured, set_fields, together

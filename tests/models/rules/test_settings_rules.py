@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.models.catalog.settings import settings
 from linkgauge.models.evaluate import evaluate
@@ -117,6 +117,7 @@ def test_redirected_peers(node: Node, things: tuple[Record, ...], expected: list
 
 def test_redirection_names_its_ports() -> None:
     (found,) = findings(METAL, *below_a_switch(*PAIR, second=("SrcValid",)))
+    assert f"for port in {DOWN_1}; do sudo setpci -s $port ECAP_ACS+6.w=0000; done." in found.steps[1]
     assert found.message == (
         f"what GPU {GPU_1} and GPU {GPU_2} send each other goes up to the root complex: ReqRedir and CmpltRedir are "
         f"on at {DOWN_1}"
@@ -231,7 +232,7 @@ def test_a_finding_says_both_values() -> None:
     )
     (found,) = findings(*FULL, *values(memlock_slurmd="8388608"))
     assert (found.expected, found.observed, found.unit) == ("unlimited", 8388608, "bytes")
-    assert "8388608 bytes" in found.message
+    assert "8.39 MB" in found.message
 
 
 @pytest.mark.parametrize(

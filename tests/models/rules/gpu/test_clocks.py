@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.records import Evidence
 from linkgauge.models.report import Finding
+from tests.support.bare_findings import bare
 from tests.support.nodes.gpu_facts import GPU, HERE, NOW, address, board, counter, findings, summaries, with_fields
 
 CERTAIN = [("gpu-throttled", address(3), "warning", "certain")]
@@ -33,7 +34,7 @@ HARMLESS = (
         (("hardware slowdown",), LIKELY),
         (("idle", "hardware slowdown"), []),
         (("software power cap", "software thermal slowdown"), []),
-        ((), [("gpu-clocks-limited", address(3), "warning", "likely")]),  # 345 of 1980 MHz
+        ((), [("gpu-clocks-limited", address(3), "warning", "likely")]),  # 345 of 1,980 MHz
         (None, []),
     ],
 )
@@ -49,12 +50,14 @@ def test_what_holds_a_healthy_gpu_back(reasons: set[str]) -> None:
 def test_whole() -> None:
     reasons = ("hardware slowdown", "hardware thermal slowdown")
     (found,) = findings(board(clock_reasons=reasons, temperature=91.0))
-    assert found == Finding(
+    assert bare(found) == Finding(
         code="gpu-throttled",
+        impact={"compute": 2.0},
+        cost="slower",
         severity="warning",
         subject=address(3),
         subject_name="GPU gpu3",
-        message="GPU gpu3 is slowed down: hardware thermal slowdown now, 345 of 1980 MHz at 91 °C",
+        message="GPU gpu3 is slowed down: hardware thermal slowdown now, 345 of 1,980 MHz at 91 °C",
         expected="none",
         observed="hardware thermal slowdown",
         cause="heat: fans, filters, coolant, the heat sink, or the room",
@@ -83,7 +86,7 @@ def test_time_of_the_last_minute(quantity: str, seconds: float, expected: list[t
 def test_time_since_boot() -> None:
     """28 hours ago."""
     (found,) = findings([*board(), counter("gpu3", "clocks_hw_power_brake", 2000)])
-    assert found.message == "GPU gpu3 is slowed down: hardware power brake for 2000 of 100000 s since boot"
+    assert found.message == "GPU gpu3 is slowed down: hardware power brake for 2,000 of 100,000 s since boot"
     assert found.cause == "the board's power supply or its limit"
     assert found.evidence == (Evidence("gpu3 clock_reasons", "idle"), HERE)
     assert summaries([*board(), counter("gpu3", "clocks_sw_thermal", 9000)]) == []
@@ -105,7 +108,7 @@ def test_time_since_boot() -> None:
         ),
         (
             {"application_clock": 1095e6, "application_clock_default": 1410e6},
-            "its application clock is 1095 MHz, the default is 1410 MHz",
+            "its application clock is 1,095 MHz, the default is 1,410 MHz",
         ),
         ({"application_clock": 1410e6, "application_clock_default": 1410e6}, None),
         ({"clock_reasons": ("application clocks",), "clock": 1200e6}, None),
@@ -128,7 +131,10 @@ def test_what_was_set_for_all_is_said_once() -> None:
         {},
         "each of the 8 GPUs: its power limit is 500 W, the default is 700 W",
     )
-    assert found.remedy == "If it is meant so, silence it in the site file. Else: sudo nvidia-smi -pl 700"
+    assert found.steps == (
+        "If an operator set this on purpose, silence the finding in the site file.",
+        "Set the default power limit of all GPUs: sudo nvidia-smi -pl 700.",
+    )
 
 
 def test_a_clock_that_was_not_set_again() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.gpu import Driver
 from linkgauge.models.facts.machine import Event, Numa, Setting
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.models.report import Finding
+from tests.support.bare_findings import bare
 from tests.support.nodes.gpu_facts import (
     BARE,
     DRIVER,
@@ -32,8 +34,9 @@ INIT = Event(key="init", kind="gpu init failed", subject=address(3), text="RmIni
 
 def test_one_finding_for_a_driver_that_nobody_can_use() -> None:
     (found,) = findings([BARE, MISMATCH, *BOUND])
-    assert found == Finding(
+    assert bare(found) == Finding(
         code="gpu-driver-failed",
+        cost="cannot run",
         severity="critical",
         subject="node",
         message="the nvidia driver is bound to the 8 GPUs and cannot be used: Driver/library version mismatch",
@@ -77,7 +80,10 @@ def test_one_gpu_that_does_not_answer() -> None:
 
 @pytest.mark.parametrize(
     ("failure", "first"),
-    [("GPU requires restart", "Drain the node and reset the GPU"), ("Unknown Error", "Read what the driver logged")],
+    [
+        ("GPU requires restart", "With NVSwitches, drain the node and reset all GPUs"),
+        ("Unknown Error", "Read what the driver logged"),
+    ],
 )
 def test_one_gpu_that_cannot_be_used_is_no_reason_to_load_the_driver(failure: str, first: str) -> None:
     (found,) = findings(with_fields(board(), "gpu3", failure=failure))
@@ -104,15 +110,16 @@ def test_a_gpu_that_the_driver_holds_and_does_not_list() -> None:
         [BARE, *BOUND],
         [BARE, Driver(key="nvidia", version="580.95.05"), *BOUND],
         [*board(), function(9, physfn=address(3))],
+        with_fields(board(), "gpu3", address="0000:0a:00.0"),
     ],
-    ids=["one without address", "one refused", "nobody asked", "no count", "virtual function"],
+    ids=["one without address", "one refused", "nobody asked", "no count", "virtual function", "another address"],
 )
 def test_what_is_not_known_is_no_fault(said: list[Record]) -> None:
     assert [one for one in summaries(said) if one[2] == "critical"] == []
 
 
 def test_a_container_is_given_what_it_is_given() -> None:
-    said = [with_fields(board(), "node", container="docker")[0], DRIVER, *BOUND, gpu(3)]
+    said = [with_fields(board(), "node", container="docker")[0], replace(DRIVER, gpus=1), *BOUND, gpu(3)]
     (found,) = findings(said)
     assert (found.severity, found.subject) == ("info", "node")
     assert found.message == "this container was given 1 of 8 GPUs of the machine; the others were not judged"
@@ -123,7 +130,7 @@ def test_a_container_is_given_what_it_is_given() -> None:
 
 
 def test_a_job_may_be_kept_from_gpus() -> None:
-    report = report_of([BARE, DRIVER, *BOUND, gpu(3)], context="job")
+    report = report_of([BARE, replace(DRIVER, gpus=1), *BOUND, gpu(3)], context="job")
     assert ([one.severity for one in report.findings], report.verdict) == (["info"], "ok")
 
 

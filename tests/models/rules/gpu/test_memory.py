@@ -10,6 +10,7 @@ from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked
 from linkgauge.models.report import Finding
+from tests.support.bare_findings import bare
 from tests.support.nodes.gpu_facts import (
     BARE,
     BOOTED,
@@ -72,7 +73,7 @@ def test_rows_that_mig_hides_are_no_evidence(recovery: str, codes: set[str]) -> 
 
 def test_a_pending_row_whole() -> None:
     (found,) = findings(board(remap_pending=True, cites={"remap_pending": HERE}))
-    assert found == Finding(
+    assert bare(found) == Finding(
         code="gpu-row-remap",
         severity="critical",
         subject=address(3),
@@ -83,7 +84,8 @@ def test_a_pending_row_whole() -> None:
         cause="memory errors since the last reset",
         location={"module_id": 4},
         evidence=(HERE, Evidence("gpu3 ecc_uncorrected", "0")),
-        remedy="Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i GPU.",
+        remedy="Drain the node and reset the GPU: sudo nvidia-smi --gpu-reset -i 0000:13:00.0. If the row is not "
+        "replaced then, run the vendor's field diagnostics.",
     )
 
 
@@ -97,7 +99,7 @@ def test_pages_of_older_gpus() -> None:
 
 def test_uncorrected_errors_whole() -> None:
     (found,) = findings([BARE, Gpu(key="gpu0", name="Tesla V100-SXM2-16GB", ecc_uncorrected=2)])
-    assert found == Finding(
+    assert bare(found) == Finding(
         code="gpu-ecc",
         severity="critical",
         subject="gpu0",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.machine import Event, Node
@@ -15,6 +15,7 @@ from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
 from linkgauge.models.report import Finding
 from linkgauge.models.site.schema import Machine, Site
+from tests.support.bare_findings import bare
 from tests.support.nodes.gpu_facts import (
     BARE,
     DRIVER,
@@ -128,9 +129,32 @@ def test_in_a_container_others_processes_are_not_seen(container: str | None) -> 
     assert summaries(with_fields(board(memory_used=40 << 30), "node", container=container)) == []
 
 
+@pytest.mark.parametrize(
+    ("fields", "step"),
+    [
+        ({"mig": True}, "Drain the node. Set the MIG mode: sudo nvidia-smi -i {} -mig 0. Then reset the GPU."),
+        ({"ecc": False}, "Drain the node. Set the ECC mode: sudo nvidia-smi -i {} -e 1. Then reset the GPU."),
+        ({"persistence": False}, "Set the persistence mode: sudo nvidia-smi -i {} -pm 1."),
+        ({"compute_mode": "prohibited"}, "Set the compute mode: sudo nvidia-smi -i {} -c DEFAULT."),
+        (
+            {"ecc_pending": False},
+            "Drain the node and reset the GPU, so that the mode takes effect: sudo nvidia-smi --gpu-reset -i {}.",
+        ),
+        ({"recovery": "drain P2P"}, "End the programs that copy between this GPU and others."),
+        ({"recovery": "bus reset"}, "Drain the node. Switch its power off and on."),
+    ],
+)
+def test_the_first_step_names_mode_and_gpu(fields: dict[str, Any], step: str) -> None:
+    said = board()
+    for number in range(8):
+        said = with_fields(said, f"gpu{number}", ecc=True, ecc_pending=True, persistence=True, compute_mode="default")
+    steps = next(one.steps for one in findings(with_fields(said, "gpu3", **fields)) if one.subject == address(3))
+    assert steps[0] == step.format(address(3))
+
+
 def test_before_a_job_begins_a_gpu_is_free() -> None:
     (found,) = findings(board(memory_used=12_000_000_000, processes=2), context="job")
-    assert found == Finding(
+    assert bare(found) == Finding(
         code="gpu-in-use",
         severity="warning",
         confidence="likely",
@@ -142,7 +166,7 @@ def test_before_a_job_begins_a_gpu_is_free() -> None:
         unit="processes",
         cause="an earlier job that did not end completely",
         location={"module_id": 4},
-        evidence=(Evidence("gpu3 processes", "2"), Evidence("gpu3 memory_used", "12000000000")),
+        evidence=(Evidence("gpu3 processes", "2"), Evidence("gpu3 memory_used", "12 GB")),
         remedy=found.remedy,
     )
 
@@ -165,7 +189,7 @@ def test_what_the_driver_asks_for(fields: dict[str, Any], expected: list[tuple[s
 
 def test_the_request_whole() -> None:
     (found,) = findings(board(recovery="drain P2P"))
-    assert found == Finding(
+    assert bare(found) == Finding(
         code="gpu-xid",
         severity="critical",
         subject=address(3),
@@ -176,7 +200,7 @@ def test_the_request_whole() -> None:
         cause="an error that the driver logged (Xid) and cannot repair itself",
         location={"module_id": 4},
         evidence=(Evidence("gpu3 recovery", "drain P2P"),),
-        remedy="End the programs whose GPUs talk to this one; if the driver still asks, reset it.",
+        remedy=found.remedy,
     )
 
 
@@ -185,7 +209,7 @@ def test_one_error_is_one_finding() -> None:
     assert [one[0] for one in summaries([*board(recovery="GPU reset"), logged])] == ["gpu-xid"]
 
 
-FIELDS = [name for name in Gpu.__dataclass_fields__ if name not in ("key", "cites", "address", "name")]
+FIELDS = [name for name in Gpu.__struct_fields__ if name not in ("key", "cites", "address", "name")]
 
 
 @given(st.sets(st.sampled_from(FIELDS)), st.integers(0, 7), st.booleans())

@@ -6,10 +6,10 @@ The log lines have the form of open-gpu-kernel-modules (NV_ERROR_LOG) and of NVI
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.machine import Event, Service
@@ -147,14 +147,14 @@ def test_later_releases_set_the_action_with_more_xids() -> None:
 
 def test_a_remedy_with_a_reset_begins_with_the_release_of_the_driver() -> None:
     """nvidia-smi --gpu-reset: "there can't be any applications using these devices"; the service has them open."""
-    release = "Let the linkgauge service close the GPU driver: sudo linkgauge release. "
+    release = "Let the linkgauge service close the GPU driver: sudo linkgauge release."
     service = Service(key="linkgauge", running=True)
     for fields in ({"remap_pending": True}, {"recovery": "GPU reset"}, {"ecc_uncorrected": 9}):
         (without,) = evaluated(board(**fields))
         (stopped,) = evaluated([*board(**fields), replace(service, running=False)])
         (running,) = evaluated([*board(**fields), service])
         assert stopped == without
-        assert running == replace(without, remedy=f"{release}{without.remedy}")
+        assert running == replace(without, remedy=f"{release} {without.remedy}", steps=(release, *without.steps))
     others: tuple[dict[str, Any], ...] = ({"recovery": "node reboot"}, {"clock_reasons": ("hardware power brake",)})
     for other in others:
         assert evaluated([*board(**other), service]) == evaluated(board(**other))
