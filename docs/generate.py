@@ -8,21 +8,24 @@ A generated block of a page lies between `<!-- generated: NAME -->` and `<!-- en
 each NAME. The text comes from the program: the finding codes from models/catalog/codes.toml, the log
 messages from models/catalog/messages, the metrics from their
 catalog, the commands from click, the report from its JSON Schema and from docs/report-fields.toml, the sources of facts
-from docs/fact-sources.toml and from the rules.
+from docs/fact-sources.toml and from the rules, the numbers of other sources from docs/worked-values.toml.
 """
 
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import click
+import tomli
 
 from linkgauge.agent.cli.main import main as linkgauge
 from linkgauge.exporters.formats.json import schema
@@ -30,18 +33,28 @@ from linkgauge.exporters.metrics.catalog import METRICS
 from linkgauge.exporters.text.explain import kind_of_code
 from linkgauge.models.catalog import Code, codes
 from linkgauge.models.catalog.log_messages import KERNEL, PROGRAMS, Message, entries, message
+from linkgauge.models.diagnosis.remedies import in_words
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.rules import RULES
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 DOCS = Path(__file__).resolve().parent
 SCHEMA = DOCS / "report.schema.json"
 FIELDS = DOCS / "report-fields.toml"
 SOURCES = DOCS / "fact-sources.toml"
+WORKED = DOCS / "worked-values.toml"
+UNITS = {  # of the numbers in worked-values.toml, in the unit of the JSON output
+    "days": 86400,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "GB": 1e9,
+    "GB/s": 1e9,
+    "GiB": 2**30,
+    "TB": 1e12,
+    "TB/s": 1e12,
+    "TFLOP": 1e12,
+    "TFLOP/s": 1e12,
+    "TiB": 2**40,
+}
 _EXAMPLE = 140  # characters of a message
 BENCHMARKS = {  # block of reference/accuracy.md: the module whose output it holds
     "faults": ("bench.accuracy.judge",),
@@ -67,7 +80,7 @@ def _finding(name: str, code: Code) -> Iterator[str]:
     if commands:
         yield from ("```sh", *commands, "```\n")
     yield from (f"{sentence}\n" for sentence in sentences)
-    yield from (f"{number}. {step}" for number, step in enumerate(code.fix, 1))
+    yield from (f"{number}. {in_words(step)}" for number, step in enumerate(code.fix, 1))
     yield f"\nSource: {code.source}.\n"
 
 
@@ -108,7 +121,7 @@ def reasons() -> str:
 
 def fact_sources() -> str:
     """Each fact and counter, with its source, the releases that have it, and what follows where it is absent."""
-    text, *kinds = tomllib.loads(SOURCES.read_text()).items()
+    text, *kinds = tomli.loads(SOURCES.read_text()).items()
     return "\n".join([text[1], *(_sources(kind, rows) for kind, rows in kinds)])
 
 
@@ -162,7 +175,7 @@ def _help(text: str) -> Iterator[str]:
 
 def report() -> str:
     """The types of a report, in the order in which the schema has them."""
-    types, texts = json.loads(schema())["$defs"], tomllib.loads(FIELDS.read_text())
+    types, texts = json.loads(schema())["$defs"], tomli.loads(FIELDS.read_text())
     held = {name: [*one["properties"]] for name, one in types.items()}
     described = {name: [*fields] for name, fields in texts.items() if name != "types"}
     if {name: set(one) for name, one in held.items()} != {name: set(one) for name, one in described.items()}:
@@ -197,6 +210,32 @@ def _shape(one: dict[str, Any]) -> str:
     return str(one["type"])
 
 
+def worked_values() -> str:
+    """The numbers of the sources beside those of the commands that compute them."""
+    sections = tomli.loads(WORKED.read_text(encoding="utf-8"))["section"]
+    heads = ("value", "source", "linkgauge", "command", "difference")
+    return "\n".join(
+        f"## {section['title']}\n\n{_table(heads, [_worked(row) for row in section['row']])}" for section in sections
+    )
+
+
+def _worked(row: dict[str, Any]) -> tuple[str, ...]:
+    ours = computed(row["run"], row["at"]) / UNITS.get(row["unit"], 1)
+    numbers = (f"{value:.4g} {row['unit']}".strip() for value in (row["says"], ours))
+    return row["what"], *numbers, f"`linkgauge {row['run']}`", row.get("why", "")
+
+
+def computed(command: str, at: str) -> float:
+    """The number at a path ("bound.seconds") of the JSON that a command prints."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        linkgauge.main([*command.split(), "--format", "json"], prog_name="linkgauge")
+    found = json.loads(printed.getvalue())
+    for key in at.split("."):
+        found = found[int(key) if key.isdigit() else key]
+    return float(found)
+
+
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [[*heads], ["---"] * len([*heads]), *([cell.replace("|", r"\|") for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -210,6 +249,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "fact-sources": fact_sources,
     "commands": commands,
     "report": report,
+    "worked-values": worked_values,
 }
 
 

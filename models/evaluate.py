@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from .bandwidth.expectations import levels
-from .catalog import codes
 from .diagnosis.attribution import attribute
 from .diagnosis.coverage import coverage, uncovered
-from .diagnosis.impact import slowdowns, weigh
+from .diagnosis.headlines import named
+from .diagnosis.ignored import silenced
+from .diagnosis.impact import Impact, weigh
 from .diagnosis.passive_rates import proven
+from .diagnosis.remedies import with_remedies
 from .diagnosis.verdict import verdict
-from .facts.machine import OWN_SERVICE, Node, Service
+from .facts.machine import Node
 from .facts.reason import Reason
 from .facts.records import Fact, Flow, NotChecked, Observation
 from .facts.units import as_utc
@@ -22,22 +24,18 @@ from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training
 from .rules import RULES, Rule
 from .rules.core.rule import anything
 from .rules.host import log_messages
-from .site.schema import Site
-
-_RELEASE = "Let the linkgauge service close the GPU driver: sudo linkgauge release. "
-_GPU_RESET = re.compile(r"--gpu-reset|\breset (?:the|all) GPUs?\b", re.IGNORECASE)
 
 
 def evaluate(snapshot: Snapshot) -> Report:
     """The report of a snapshot."""
     states, gaps, checks = apply_rules(snapshot)
     measured = (*levels(snapshot), *proven(snapshot))
-    found = [_finish(snapshot, finding) for finding in attribute(snapshot, measured, states)]
+    weighed, impact = weigh(snapshot, attribute(snapshot, measured, states))
+    found = list(with_remedies(snapshot, [_finish(snapshot, finding) for finding in weighed]))
     found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
     not_checked = (*snapshot.not_checked, *gaps, *_without_expectation(snapshot, measured), *uncovered(snapshot))
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}
-    impact = slowdowns(snapshot, [one for one in found if one.severity != "info"])
     training, unsure = _training(snapshot, impact, measured)
     return Report(
         node=_hostname(snapshot),
@@ -50,7 +48,8 @@ def evaluate(snapshot: Snapshot) -> Report:
         not_checked=(*not_checked, *unsure),
         checks=checks,
         coverage=coverage(snapshot),
-        impact=impact,
+        impact=impact.factors,
+        cost=impact.cost,
         training=training,
         levels=measured,
         observations=tuple(_seen(snapshot.observations)),
@@ -124,26 +123,12 @@ def _selections(snapshot: Snapshot) -> dict[tuple[object, object], Mapping[str, 
 
 
 def _finish(snapshot: Snapshot, finding: Finding) -> Finding:
-    """The finding with its impact, its remedy and the operator's reason to ignore it."""
-    code = codes()[finding.code]
-    remedy = _with_release(snapshot, finding.remedy or " ".join(code.fix)) or None
-    return replace(weigh(snapshot, finding), remedy=remedy, silenced=silenced(snapshot.site, finding))
-
-
-def _with_release(snapshot: Snapshot, remedy: str) -> str:
-    """The remedy. The driver resets no GPU that a process has open, and the service of this program has all of them."""
-    service = snapshot.of(Service).get(OWN_SERVICE)
-    runs = service is not None and service.running
-    return f"{_RELEASE}{remedy}" if runs and _GPU_RESET.search(remedy) and not remedy.startswith("Nothing") else remedy
-
-
-def silenced(site: Site, finding: Finding) -> str | None:
-    """The operator's reason to ignore the finding, by code and subject or by code alone."""
-    return site.ignore.get(f"{finding.code}:{finding.subject}", site.ignore.get(finding.code))
+    """The finding with its device, and the operator's reason to ignore it."""
+    return replace(named(snapshot, finding), silenced=silenced(snapshot, finding))
 
 
 def _training(
-    snapshot: Snapshot, impact: Mapping[str, float], measured: Iterable[Level]
+    snapshot: Snapshot, impact: Impact, measured: Iterable[Level]
 ) -> tuple[Training | None, tuple[NotChecked, ...]]:
     """The cost of the findings for the job in the site file, or the reason why it is unknown."""
     if snapshot.site.job is None:
@@ -152,7 +137,7 @@ def _training(
     from .training.job_spec import read_job
 
     try:
-        return cost_of(snapshot, read_job(snapshot.site.job), impact, measured), ()
+        return cost_of(snapshot, read_job(snapshot.site.job, snapshot.site.network), impact, measured), ()
     except UnknownCost as why:
         how = "linkgauge plan lists the values that it needs"
         return None, (

@@ -6,11 +6,12 @@ Each tool runs in a child process without a shell, because a tool uses the drive
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..models.facts.reason import Reason, reason_of
 from ..models.facts.records import NotChecked, Record
@@ -22,8 +23,7 @@ _LONGEST = 64 << 20  # characters of an output; nvidia-smi -q -x of 16 GPUs has 
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin"  # ibstat is in these folders, which the PATH of users often lacks
 
 
-@dataclass(frozen=True, slots=True)
-class _Tool:
+class _Tool(Struct, frozen=True):
     """A program: its possible names, the arguments of its commands, and how to install it."""
 
     names: tuple[str, ...]
@@ -69,6 +69,8 @@ def run_tool(host: Host, tool: str) -> Iterator[Record]:
 
 def outputs(tool: str) -> Iterator[Record]:
     """Run each command of the tool, in the child process. Records cite the output as "nvidia-smi topo -m:7"."""
+    import shutil
+
     from .dumps.read import read_text  # imports about thirty readers
 
     entry = _TOOLS[tool]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ...exporters.text.accepted import as_accepted, as_refused
 from ...models.bandwidth.best_rates import RATES, best_observations
@@ -16,7 +17,9 @@ from ...models.inventory.snapshot import Snapshot
 from ...models.report import Report, Verdict
 from ...probes.serials import read_serials
 from ..inputs import resolve as inputs
-from ..inputs.resolve import BadInput, Input
+from ..inputs import site_file
+from ..inputs.resolve import Input
+from ..inputs.site_file import BadInput
 from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import examine
 from ..pipeline.renumbering import found_again, gpu_places, waiting
@@ -43,7 +46,7 @@ def accept(
             target.host,
             readers,
             measured,
-            inputs.site(site),
+            site_file.site(site),
             known.baseline,
             accepted=known.at,
             inventory=earlier_inventory,

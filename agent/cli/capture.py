@@ -9,7 +9,8 @@ from ...probes.capture.anonymize import scrub
 from ...probes.capture.recorder import Recording
 from ...probes.host.recorded import dump
 from ...probes.measure.probe import Effort
-from ..inputs.resolve import BadInput, live, read_text
+from ..inputs.resolve import live
+from ..inputs.site_file import BadInput, read_text
 from ..measuring.session import MeasurementOptions
 from ..pipeline.diagnose import diagnose
 from .output.progress import show_progress

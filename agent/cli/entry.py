@@ -10,14 +10,21 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
+from contextlib import suppress
+from math import inf
 from typing import NoReturn
 
 from ..inputs.environment import clean
 
-_READERS = {"accept", "capture", "diagnose", "expect", "gate", "ticket", "topology"}
+_READERS = {
+    *("accept", "capture", "collective", "compare", "diagnose", "expect", "gate", "plan", "status", "ticket"),
+    *("history", "topology"),
+}
 _FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _DONE = signal.SIGUSR1  # from the child: the command is complete, and the pipe has its exit code
 _PATIENCE = 1.0  # seconds that a child has to end
+_LAST_REPORT = 5.0  # seconds that an interrupted child has to write what it has read
 _SI_KERNEL = 0x80  # include/uapi/asm-generic/siginfo.h: the terminal sent the signal, and the child has it, too
 _PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 
@@ -55,12 +62,31 @@ def _in_child() -> None:
         _wait(child, code, watched)
     os.close(code)
     _end_with(parent)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt_once)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         _main()
     except SystemExit as leave:
-        _tell(parent, result, leave.code if isinstance(leave.code, int) else 0)
+        _tell(parent, result, _exit_code(leave.code))
         raise
+
+
+def _interrupt_once(number: int, frame: object) -> NoReturn:
+    """Raise KeyboardInterrupt at the first signal only. A signal to the process group comes twice: from its sender and
+    from the parent, which ends this process at a second Ctrl-C.
+    """
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _exit_code(code: object) -> int:
+    """The exit code as Python sees it. It prints what is no number (https://docs.python.org/3/library/sys.html)."""
+    if code is None or isinstance(code, int):
+        return int(code or 0)
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"{code}\n")
+    return 1
 
 
 def _end_with(parent: int) -> None:
@@ -87,9 +113,12 @@ def _tell(parent: int, result: int, code: int) -> None:
 
 
 def _wait(child: int, code: int, watched: set[signal.Signals]) -> NoReturn:
-    """Forward signals to the child until it ends or its command is complete. Then end as it ended."""
-    while True:
-        got = signal.sigwaitinfo(watched)
+    """Forward signals to the child until it ends or its command is complete. Then end as it ended.
+
+    After Ctrl-C the child has some seconds to write its report. A second Ctrl-C does not wait for it.
+    """
+    interrupt, until = 0, inf
+    while (got := _next(watched, until)) is not None:
         if got.si_signo == _DONE and got.si_pid == child:
             _ended(child)
             _leave(os.read(code, 1)[0])
@@ -100,6 +129,18 @@ def _wait(child: int, code: int, watched: set[signal.Signals]) -> NoReturn:
         if got.si_signo in (signal.SIGHUP, signal.SIGTERM):
             status = _ended(child)
             _leave(-got.si_signo if status is None else status)
+        if got.si_signo in (signal.SIGINT, signal.SIGQUIT):
+            until = 0 if interrupt else time.monotonic() + _LAST_REPORT
+            interrupt = got.si_signo
+    os.kill(child, signal.SIGKILL)
+    _leave(-interrupt)
+
+
+def _next(watched: set[signal.Signals], until: float) -> signal.struct_siginfo | None:
+    """The next signal. None: there is none until this time."""
+    if until == inf:
+        return signal.sigwaitinfo(watched)
+    return signal.sigtimedwait(watched, max(0.0, until - time.monotonic()))
 
 
 def _ended(child: int) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 
 import click
@@ -14,7 +13,7 @@ CLOSED = 2  # as for a failed node; callers must keep the gate open on any other
 _SECONDS = 4.1  # for all calls of Slurm together, except the removal of a note
 
 
-@click.command(short_help="Check whether a job may start on this node.")
+@click.command()
 @click.option(
     "--site",
     metavar="FILE",
@@ -87,7 +86,7 @@ def _health_check(site: str | None, state_dir: str | None, node: str | None, sco
 
         folder = folder_of("/", state_dir)
         state = view(site, folder)
-        name = node or os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
+        name = node or os.environ.get("SLURMD_NODENAME") or os.uname().nodename.partition(".")[0]
         check = Check(view=state, slurm=Slurm(program=scontrol, until=until), node=name, folder=folder)
         try:
             message = check.run(time.time())

@@ -14,6 +14,10 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 _LENGTH = re.compile(r"([0-9]{1,5})([smh])")
 _LET_GO = 5.0  # seconds; a probe ends within one, a driver may need longer to free memory
 _POLL = 0.05  # seconds between two checks whether a process still uses the machine
+_EFFECTS = {
+    "hold": "no measurement runs or starts",
+    "release": "linkgauge has closed the GPU driver, and no measurement runs or starts",
+}
 
 
 _length = click.option(
@@ -22,7 +26,7 @@ _length = click.option(
 _end = click.option("--end", is_flag=True, help="End the hold or release now.")
 
 
-@click.command(short_help="Stop measurements on this machine for a while.")
+@click.command()
 @_length
 @_end
 def hold(length: str | None, end: bool) -> None:
@@ -37,7 +41,7 @@ def hold(length: str | None, end: bool) -> None:
     _ask(HOLD, length or "1m", end, is_locked)
 
 
-@click.command(short_help="Close the GPU driver for a while.")
+@click.command()
 @_length
 @_end
 def release(length: str | None, end: bool) -> None:
@@ -64,19 +68,34 @@ def _ask(what: str, length: str, end: bool, kept_by: Callable[[], str | None]) -
     try:
         where = holding.folder()
         if end:
+            before = holding.active_request(what)
             holding.end(what)
+            click.echo(f"The {what} ended; before, this machine was {before}." if before else f"There was no {what}.")
             return
         holding.hold(_seconds(length, holding.LONGEST), os.getppid(), what)
     except OSError as refused:
         who = ": only root and the user and group linkgauge may do this"
         other = who if refused.errno in (errno.EPERM, errno.EACCES) else ""
         raise click.ClickException(f"{where or refused.filename}: {refused.strerror}{other}") from None
+    try:
+        why = _awaited(kept_by)
+    except OSError as refused:
+        why = f"{refused.filename}: {refused.strerror}: cannot see whether a process uses the machine; remove this file"
+    if why:
+        click.echo(why, err=True)
+        raise SystemExit(1)
+    if active := holding.active_request(what):  # a request for one second may be over
+        click.echo(f"This machine is {active}: {_EFFECTS[what]}. To end it: linkgauge {what} --end")
+
+
+def _awaited(kept_by: Callable[[], str | None]) -> str | None:
+    """Wait until no process uses the machine. Returns which process still does. Raises OSError."""
     until = time.monotonic() + _LET_GO
     while (why := kept_by()) is not None:
         if time.monotonic() > until:
-            click.echo(f"{why}, for more than {_LET_GO:g} s", err=True)
-            raise SystemExit(1)
+            return f"{why}, for more than {_LET_GO:g} s"
         time.sleep(_POLL)
+    return None
 
 
 def _seconds(text: str, most: float) -> float:

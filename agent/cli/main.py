@@ -2,63 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import traceback
-from contextlib import suppress
-from io import TextIOWrapper
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ... import __version__
-from .expect import expect
-from .gate import gate
-from .hold import hold, release
+from .commands import Commands
 from .options.input import complete_code, from_options, state_dir, with_tools
 from .options.measuring import measuring_options
 from .options.push import Sinks, sending_options
-from .output.exits import BAD_INPUT, EXIT, INTERRUPTED, OUR_BUG, READER_LEFT
+from .output.exits import EXIT, INTERRUPTED
 from .output.write import clear_errors, write
-from .plan import plan
-from .profile import profile
-from .serve import serve
-from .window import window
 
 if TYPE_CHECKING:
+    from ...exporters.text.report import Amount
     from ...models.report import Context
     from ...probes.measure.probe import Effort
     from ..measuring.session import MeasurementOptions
-
-
-class Commands(click.Group):
-    """The command group. Bad usage exits with 64, since 2 means a failed node."""
-
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a command and turn errors into messages on standard error and exit codes."""
-        # A closed stream (">&-") is None, which other code does not expect.
-        sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
-        output = sys.stdout
-        if isinstance(output, TextIOWrapper):
-            output.reconfigure(errors="backslashreplace")  # the terminal's encoding may lack letters of a device name
-        try:
-            return super().main(*args, **{**kwargs, "standalone_mode": False})
-        except (click.exceptions.Abort, KeyboardInterrupt):
-            sys.exit(INTERRUPTED)
-        except SystemExit as leave:
-            # If the reader of our output closed the pipe, click wraps stdout and exits with 1, our "degraded".
-            sys.exit(leave.code if sys.stdout is output else READER_LEFT)
-        except click.ClickException as wrong:
-            error = wrong
-        except OSError as refused:
-            error = click.ClickException(f"{refused.filename or 'standard output'}: {refused.strerror or refused}")
-        except Exception:  # Python's own exit code 1 would mean "degraded"
-            traceback.print_exc()
-            click.echo("This is a fault in linkgauge itself: please report it, with a capture.", err=True)
-            sys.exit(OUR_BUG)
-        with suppress(OSError):  # standard error may be a file on a full disk
-            error.show()
-        sys.exit(BAD_INPUT)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -76,9 +37,10 @@ def main() -> None:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "prometheus"]),
+    type=click.Choice(["text", "json", "html", "prometheus"]),
     default="text",
-    help="prometheus with --output FILE.prom is for node_exporter's textfile collector.  [default: text]",
+    help="html is one file for a browser. prometheus with --output FILE.prom is for node_exporter's textfile "
+    "collector.  [default: text]",
 )
 @sending_options
 @measuring_options
@@ -94,7 +56,8 @@ def main() -> None:
     metavar="CODE[:SUBJECT][=REASON]",
     multiple=True,
     shell_complete=complete_code,
-    help="A known finding: it does not change the verdict, and the report shows it as silenced. Repeatable.",
+    help="A known finding: it does not change the verdict, and the report shows it as silenced. SUBJECT is any name of "
+    "a device, as for ticket. Repeatable.",
 )
 @click.option(
     "--job",
@@ -105,6 +68,13 @@ def main() -> None:
 @click.option(
     "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report to FILE instead of standard output."
 )
+@click.option(
+    "--brief",
+    is_flag=True,
+    help="Print the verdict and one line per finding, without the name of the node and without times: clush -b folds "
+    "equal nodes.",
+)
+@click.option("--verbose", "-v", is_flag=True, help="Print all details, everything that was not checked, and timings.")
 def diagnose(
     root: str,
     source: tuple[str, ...],
@@ -117,6 +87,8 @@ def diagnose(
     ignore: tuple[str, ...],
     job: str | None,
     output: str | None,
+    brief: bool,
+    verbose: bool,
     sinks: Sinks,
 ) -> None:
     """Find faults of the links of this node, or of a recorded node.
@@ -131,7 +103,8 @@ def diagnose(
             root, source, site, options, context, with_tools, ignore, state_dir, job
         )
     if form != "prometheus":
-        write(reports.rendered(report, form, colour=output is None and sys.stdout.isatty()), output)
+        amount: Amount = "brief" if brief else "full" if verbose else "usual"
+        write(reports.rendered(report, form, reports.in_colour(output), amount), output)
     if form == "prometheus" or any(sinks):
         from .push import send
 
@@ -246,7 +219,7 @@ def explain(code: str | None) -> None:
     try:
         write(explaining.explain(code) if code else explaining.listing(), None)
     except KeyError:
-        from ..inputs.resolve import no_code
+        from ..inputs.site_file import no_code
 
         raise click.ClickException(no_code(str(code))) from None
 
@@ -268,7 +241,9 @@ def ticket(
     serial: bool,
     output: str | None,
 ) -> None:
-    """Print a repair ticket for SUBJECT: a PCI address, gpu3, mlx5_0/1, nvme2, or node for the whole node.
+    """Print a repair ticket for SUBJECT: any name of a device, or node for the whole node.
+
+    Names: gpu3, 0000:1e:00.0, 1e:00.0, mlx5_0, mlx5_0/1, ib0, nvme0n1, a UUID, a serial number, "slot 4", "module 2".
 
     SUBJECT can be absent, if the service or accept recorded it. The ticket lists the location, part and firmware, the
     findings with their evidence, commands that confirm them, and the tests that ran. It contains serial numbers only
@@ -290,7 +265,3 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind
     write(kind(main, {}, "linkgauge", "_LINKGAUGE_COMPLETE").source(), None)
-
-
-for command in (expect, gate, hold, plan, profile, release, serve, window):
-    main.add_command(command)

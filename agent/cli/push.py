@@ -9,7 +9,7 @@ from http.client import HTTPException
 
 from ...exporters.metrics.prometheus import page, push
 from ...models.report import Report
-from ..inputs import resolve as inputs
+from ..inputs import site_file
 from ..state.atomic_write import write_atomically
 from .options.push import Sinks
 from .output.write import write
@@ -20,7 +20,7 @@ def send(report: Report, site: str | None, sinks: Sinks, path: str | None, as_fi
 
     A sink that fails is a warning and does not change the exit code. Raises BadInput.
     """
-    labels = inputs.site(site).labels
+    labels = site_file.site(site).labels
     if as_file:
         _textfile(page(report, labels=labels), path)
     if sinks.push:
@@ -41,7 +41,7 @@ def _textfile(content: bytes, path: str | None) -> None:
     try:
         write_atomically(path, content)
     except OSError as refused:
-        raise inputs.BadInput(f"{path}: {refused.strerror}") from None
+        raise site_file.BadInput(f"{path}: {refused.strerror}") from None
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import click
 from .output.write import clear_errors
 
 
-@click.command(short_help="Run as a service: diagnose in a loop, export metrics.")
+@click.command()
 @click.option("--listen", metavar="HOST:PORT", help="Address of the web server.  [default: 127.0.0.1:9841]")
 @click.option(
     "--config",

@@ -17,7 +17,7 @@ _root = click.option(
 )
 
 
-@click.group(short_help="Show errors, flaps, throttling and traffic during a job.")
+@click.group()
 def window() -> None:
     """Show errors, flaps, throttled seconds, traffic and peak traffic per second during a job.
 
@@ -38,6 +38,7 @@ def open_(job: str, state_dir: str | None, root: str) -> None:
         from ..state.acceptance import folder_of
 
         open_window(live(root).host, folder_of(root, state_dir), job)
+    click.echo(f"The window of job {job} is open. 'linkgauge window close {job}' shows what changed, and deletes it.")
 
 
 @window.command(short_help="Show the changes since the job started.")

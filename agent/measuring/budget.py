@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...probes.calls.targets import load
 
@@ -33,8 +32,7 @@ _SECONDS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)S")
 _BYTES = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(KB|MB|GB|TB)")
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(NamedTuple):
     """Seconds and bytes that all probes together may use."""
 
     seconds: float

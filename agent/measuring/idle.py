@@ -13,8 +13,6 @@ from ...probes.gpu.amd_kfd import processes
 from ...probes.gpu.nvml_use import gpu_use
 from ...probes.host.host import Host, Unreadable
 from ...probes.pcie.busy_speed import BUSY, byte_counts
-from ...probes.system.job_cgroups import Unknown
-from ...probes.system.scheduler_allocations import allocations
 from ..pipeline.source import Source
 
 _BUSY_PERCENT = 40.0  # of all CPUs over the interval
@@ -38,6 +36,9 @@ def claimed_by(host: Host, owner: str | None = None) -> str | None:
     """The hold or job that claims this machine, even if unused; None: no claim. It can change between two probes."""
     if why := held():
         return why
+    from ...probes.system.job_cgroups import Unknown  # imported only to measure: the readers of Slurm and Kubernetes
+    from ...probes.system.scheduler_allocations import allocations
+
     try:
         others = allocations(host, owner)
     except Unknown as unknown:

@@ -22,23 +22,30 @@ def locked() -> Iterator[str | None]:
         yield f"the lock {refused.filename} cannot be taken: {refused.strerror}"
         return
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield f"another run measures this machine ({_holder(descriptor)})"
-            return
-        with suppress(OSError):  # a full disk: other processes then do not know who holds the lock
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
-        yield None
+        yield _taken(descriptor)
     finally:
         os.close(descriptor)  # releases the lock, as does any end of the process
 
 
 def is_locked() -> str | None:
-    """The process that measures this machine now, as text; None if there is none."""
-    with locked() as why:
-        return why
+    """The process that measures this machine now, as text; None if there is none. Raises OSError."""
+    descriptor = open_lock_file(_NAME)
+    try:
+        return _taken(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _taken(descriptor: int) -> str | None:
+    """Take the lock and return None, or return which process has it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return f"another run measures this machine ({_holder(descriptor)})"
+    with suppress(OSError):  # a full disk: other processes then do not know who holds the lock
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+    return None
 
 
 def _holder(descriptor: int) -> str:

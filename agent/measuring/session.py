@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...models.bandwidth.repeated_rates import BATCH, FEWEST
 from ...models.diagnosis.repetition import Run
@@ -22,8 +24,7 @@ from .idle import busy_reason, claimed_by, gpus_computing, not_checked_source, n
 from .lock import locked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasurementOptions:
+class MeasurementOptions(Struct, frozen=True, kw_only=True):
     """What the caller wants to measure, and which checks the caller overrides."""
 
     effort: Effort = "quick"
@@ -47,8 +48,7 @@ NOTHING = MeasurementOptions(effort="passive")
 RECORDED = "Probe"  # the run name of all probes on a recorded machine
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """One measurement and its state. The pipeline calls `probes`."""
 
     options: MeasurementOptions

@@ -8,7 +8,8 @@ Names in memory follow the GPU: "gpu5/nvlink3" becomes "gpu4/nvlink3". Names of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ...models.facts.gpu import Gpu, GpuLink, GpuPair
 from ...models.facts.records import Flow, NotChecked, Observation, Record

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Mapping
 
@@ -16,7 +15,6 @@ from .source import Interval, Source
 _SHORTAGE = {Interval.CYCLE: 300.0, Interval.SLOW: 900.0, Interval.DISCOVERY: 3900.0}
 
 _MORE = "raise the limit of open files of linkgauge (LimitNOFILE) or of the machine (fs.file-max)"
-_log = logging.getLogger("linkgauge")
 
 
 def collect(source: Source, host: Host, records: list[Record] | None = None) -> tuple[Record, ...]:
@@ -34,7 +32,9 @@ def collect(source: Source, host: Host, records: list[Record] | None = None) -> 
         if is_exhausted(bug):
             records[:] = gaps(source, Reason.EXHAUSTED, "linkgauge has no free file descriptor", _MORE)
         else:
-            _log.exception("source %s broke off", source.name)
+            import logging
+
+            logging.getLogger("linkgauge").exception("source %s broke off", source.name)
             why = f"a fault in linkgauge itself: {type(bug).__name__}: {bug}"
             records.extend(gaps(source, Reason.FAULT, why, "report it, with a capture"))
     moved = sum(one.value for one in records if isinstance(one, Observation) and one.quantity == "bytes_moved")
@@ -62,7 +62,8 @@ def without_shortages(
     result = dict(fresh)
     for source in sources:
         last, most = before.get(source.name, ()), _SHORTAGE[source.interval]
-        usable = any(isinstance(one, Run) and one.ok and now - one.at <= most for one in last)
-        if usable and is_shortage(fresh[source.name]):
+        if not is_shortage(fresh[source.name]):
+            continue
+        if any(isinstance(one, Run) and one.ok and now - one.at <= most for one in last):
             result[source.name] = last
     return result

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ...models.facts.records import Record
 from ...probes.host.host import Host
@@ -21,8 +22,7 @@ class Interval(Enum):
     DISCOVERY = auto()  # values that last until a device, a driver or the machine starts again
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A function that reads a machine, with the name that captures, runs and metrics show."""
 
     name: str

@@ -7,22 +7,22 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from ...models.catalog import codes
 from ...models.diagnosis.hysteresis import History, Key, restarted
 from ...models.facts.jsonl import decode, encode
 from ...models.facts.records import Observation
 from ...probes.calls.bounded_read import bounded_read
-from ..inputs.resolve import BadInput
+from ..inputs.site_file import BadInput
 from ..pipeline.diagnose import Memory
 from ..pipeline.renumbering import found_again
-from ..state.state_file import CLOCK_STEP, close_to_others, opened_folder, write_state_file
+from ..state.state_file import CLOCK_STEP, close_to_others, give_to_owner, opened_folder, write_state_file
 
-_FILE = "service.json"
+_FILE, _LOCK = "service.json", ".lock"
 _MOST = 64 << 20  # bytes
 _log = logging.getLogger("linkgauge")
 
@@ -36,14 +36,14 @@ class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     rates: tuple[Observation, ...] = ()  # of flows, by earlier runs of the probes
     boot_id: str | None = None  # of the machine, when the findings were evaluated
     gpus: dict[str, str] = {}  # the place of each GPU that has a number (pipeline/renumbering.py)
+    ignored: dict[str, float] = {}  # entry of [ignore] -> when it matched a finding last
 
 
 @contextmanager
 def exclusive(folder: str) -> Iterator[None]:
     """Lock the folder, so that two services do not overwrite each other's state. Raises BadInput if it is locked."""
     try:
-        os.makedirs(folder, exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = _opened_lock(folder)
     except OSError:  # `save` reports a folder that cannot be written to
         yield
         return
@@ -55,6 +55,16 @@ def exclusive(folder: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)  # releases the lock, as does any end of the process
+
+
+def _opened_lock(folder: str) -> int:
+    """A descriptor of the lock file. Other users can open the folder, so they could lock the folder itself."""
+    with opened_folder(folder, create=True) as above:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(_LOCK, flags, 0o600, dir_fd=above)
+        if os.fstat(descriptor).st_nlink == 1:  # no second name of another file
+            give_to_owner(descriptor, above)
+        return descriptor
 
 
 def _lock(descriptor: int, folder: str) -> None:
@@ -85,6 +95,7 @@ def save(folder: str, memory: Memory, now: float) -> str | None:
         rates=memory.rates,
         boot_id=memory.boot_id,
         gpus=dict(memory.gpus),
+        ignored=dict(memory.ignored),
     )
     try:
         write_state_file(folder, _FILE, msgspec.json.encode(stored))
@@ -121,6 +132,7 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
         baseline=found_again(memory.baseline, stored.gpus),
         boot_id=boot_id,
         gpus=stored.gpus,
+        ignored=stored.ignored,
     )
 
 

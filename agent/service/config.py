@@ -10,7 +10,7 @@ import msgspec
 
 from ...models.site.toml_tables import read_tables
 from ...probes.measure.probe import Effort
-from ..inputs.resolve import BadInput, read_text
+from ..inputs.site_file import BadInput, read_text
 from ..measuring.budget import budget_of
 
 CONFIG = "/etc/linkgauge/linkgauge.toml"
@@ -68,11 +68,17 @@ def seconds(time: str) -> float:
 
 def read_config(path: str | None) -> Config:
     """Read the named file, else the system's file if it exists. Raises BadInput."""
+    option = "--config"
     if path is None:
         if not os.path.exists(CONFIG):
             return Config()
-        path = CONFIG
+        path, option = CONFIG, ""
     try:
-        return read_tables(read_text(path, "--config"), Config)
+        return read_tables(read_text(path, option), Config)
     except ValueError as wrong:
-        raise BadInput(f"--config {path}: {wrong}") from None
+        raise BadInput(f"{option} {path}: {wrong}".strip()) from None
+
+
+def key_of(path: str | None, key: str) -> str:
+    """The file and the key, for messages about a value of the configuration file that `read_config` read."""
+    return f"{path or CONFIG}: {key} ="

@@ -9,9 +9,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from ...exporters.metrics.sample import Round
+from ...models.diagnosis.ignored import unused
 from ...models.facts.records import Observation, Record, Run
 from ...models.report import Report
 from ...models.site.gate import causes
@@ -33,7 +36,9 @@ from ..web.pages import Pages
 from . import checkpoint
 from .config import Config, seconds
 from .job_window import updated_peaks
+from .recorder import Recorder
 from .schedule import Intervals, LastRun, due, updated_runs
+from .state import service_state
 
 _SAVE_INTERVAL = 300.0  # seconds between two checkpoints while the findings do not change
 _STALE = 2  # intervals after which an observation is no longer reported
@@ -58,6 +63,7 @@ class Daemon:
     traffic: Read = lambda host: ()  # bytes that jobs sent through ports since the last call
     rng: random.Random = field(default_factory=random.Random)
     hang_guard: HangGuard = field(default_factory=HangGuard)
+    recorder: Recorder = field(default_factory=Recorder)
     last_runs: dict[str, LastRun] = field(default_factory=dict)
     moved: Counter[str] = field(default_factory=Counter)
     report: Report | None = None
@@ -102,6 +108,7 @@ class Daemon:
         self.pages.put(report, self._round(report, at, began))
         self._write_textfile()
         self._write_status(report)
+        self._log_once(*self.recorder.add(self.folder, report, at))
         self._save_if_due(report)
         self.report = report
         return report
@@ -136,7 +143,9 @@ class Daemon:
         path = os.path.join(self.folder, status_file.FILE)
         self.peaks = updated_peaks(self.folder, self.peaks, self.memory.collected["traffic"])
         try:
-            status_file.write(self.folder, report, self.host.now(), self.every, self.peaks)
+            now = self.host.now()
+            state = service_state(report, self.memory, self.last_runs, self._probe_at, now, self.monotonic())
+            status_file.write(self.folder, report, now, self.every, self.peaks, state)
         except OSError as refused:
             self._log_once(path, f"{path}: {refused.strerror}: gates cannot read the state of this node")
         else:
@@ -267,6 +276,8 @@ class Daemon:
                 _log.warning("%s %s: %s", *key, text)
         for key in before.keys() - now.keys():
             _log.info("%s %s: gone", *key)
+        for entry in unused(self.memory.ignored, self.host.now()):
+            self._log_once(entry, f"[ignore] {entry}: matched no finding for 30 days: delete the entry")
         if self.report is None or self.report.verdict != report.verdict:
             _log.info("the node is %s", report.verdict)
 

@@ -8,10 +8,10 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from ...models.diagnosis.counter_diff import Change, Logged, Window, changes
 from ...models.diagnosis.passive_rates import SUFFIX
@@ -19,7 +19,7 @@ from ...models.facts.machine import Event
 from ...models.facts.records import NotChecked, Observation, Record
 from ...models.facts.units import as_utc
 from ...probes.host.host import Host
-from ..inputs.resolve import BadInput
+from ..inputs.site_file import BadInput
 from ..pipeline.hang_guard import collect_all
 from ..pipeline.registry import named
 from ..state import status_file
@@ -41,8 +41,7 @@ class _OpenWindow(msgspec.Struct, frozen=True, kw_only=True):
     counts: tuple[tuple[str, str, str, float], ...]  # about, quantity, unit, value
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(Struct, frozen=True):
     at: float
     records: tuple[Record, ...]
 

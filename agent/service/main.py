@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 import resource
 import signal
+import socket
 import sys
 import time
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass
 from types import FrameType
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...models.diagnosis.hysteresis import stale_findings
 from ...probes.calls.worker import Workers
@@ -18,18 +22,20 @@ from ...probes.host.host import Host, Unreadable
 from ...probes.network.port_traffic import PortTraffic
 from ...probes.system.node import BOOT_ID
 from ..inputs import resolve as inputs
-from ..inputs.resolve import BadInput
+from ..inputs import site_file
+from ..inputs.site_file import BadInput
 from ..pipeline.diagnose import Memory
 from ..pipeline.source import Source
 from ..state import acceptance, inventory_file, status_file
 from ..web.pages import Pages
 from ..web.server import Server, serving
 from . import checkpoint, logs
-from .config import read_config, seconds
+from .config import LISTEN, Config, key_of, read_config, seconds
 from .daemon import Daemon
-from .systemd import notify
+from .systemd import notify, sockets_of_systemd
 from .yielding import relax_garbage_collection, yield_after_bursts
 
+_CHANGE_ADDRESS = "and set ListenStream= with 'systemctl edit linkgauge.socket'"
 _POLL = 1.0  # seconds between two checks for release requests and two readings of port counters
 _REST = 0.02  # seconds of sleep between two CPU bursts
 # Seconds after which a thread hands over the interpreter. A cycle computes in another thread than the web server, which
@@ -42,8 +48,7 @@ class _Stop(BaseException):
     """A signal ends the service. It is no Exception, so that no handler of our own catches it as a fault."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeOptions:
+class ServeOptions(Struct, frozen=True, kw_only=True):
     """The options of the command line. They override the configuration."""
 
     listen: str | None = None
@@ -92,7 +97,7 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
     _raise_descriptor_limit()
     sys.setswitchinterval(_SWITCH)
     config = read_config(options.config)
-    site = inputs.site(config.site)
+    site = site_file.site(config.site, given_by=key_of(options.config, "site"))
     workers = Workers()
     host = Guarded(inputs.replayed(options.source) if options.source else inputs.live(options.root, workers).host)
     logs.configure(config.log, config.log_format)
@@ -101,7 +106,7 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
         stack.enter_context(checkpoint.exclusive(folder))
         memory = _memory(options, folder, host)
         pages = Pages(site.labels, config.detail, seconds(config.cycle), findings=stale_findings(memory.histories))
-        server = stack.enter_context(serving(options.listen or config.listen, pages, config.web))
+        server = stack.enter_context(_serving(options, config, pages))
         traffic = PortTraffic()
         daemon = Daemon(
             host,
@@ -123,10 +128,26 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
         finally:
             notify("STOPPING=1")
             daemon.hang_guard.close()
+            daemon.recorder.close()
             workers.close()
             host.close()
             if daemon.report is not None:
                 daemon.save()
+
+
+def _serving(options: ServeOptions, config: Config, pages: Pages) -> AbstractContextManager[Server]:
+    """The web server. Errors of its address name the option, or the file and the key."""
+    listen, given_by = options.listen or config.listen, "--listen"
+    if not options.listen and listen != LISTEN:
+        given_by = key_of(options.config, "listen")
+    sockets = sockets_of_systemd()
+    if not sockets:
+        return serving(listen, pages, config.web, given_by=given_by)
+    if len(sockets) > 1 or sockets[0].family not in (socket.AF_INET, socket.AF_INET6):
+        raise BadInput("linkgauge.socket: give one ListenStream= with an address and a port, or only a port")
+    if listen != LISTEN:
+        raise BadInput(f"{given_by} {listen}: linkgauge.socket has the address: remove this one, {_CHANGE_ADDRESS}")
+    return serving(sockets[0], pages, config.web)
 
 
 def _run(
@@ -195,7 +216,7 @@ def _reload(daemon: Daemon, options: ServeOptions, server: Server) -> None:
     notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
     try:
         config = read_config(options.config)
-        site = inputs.site(config.site)
+        site = site_file.site(config.site, given_by=key_of(options.config, "site"))
         server.configure(config.web)
     except BadInput as wrong:
         _log.error("not reloaded, the old configuration stays in force: %s", wrong)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...models.facts.records import Record
 from ...probes.calls.timeouts import hung
@@ -14,16 +16,14 @@ _RETRY_AFTER = (60.0, 300.0, 1800.0)
 _SLACK = 0.5  # seconds; a source is due in the cycle nearest to its time
 
 
-@dataclass(frozen=True, slots=True)
-class LastRun:
+class LastRun(Struct, frozen=True):
     """When a source was read last, and how many times in a row it hung."""
 
     at: float
     hung: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Intervals:
+class Intervals(Struct, frozen=True):
     """Seconds between two reads of a source, by its kind of interval."""
 
     cycle: float
@@ -47,8 +47,13 @@ def _is_due(last_run: LastRun | None, interval: float, now: float, changed: bool
     if last_run is None:
         return True
     if last_run.hung:
-        return now >= last_run.at + _RETRY_AFTER[min(last_run.hung, len(_RETRY_AFTER)) - 1]
+        return now >= next_try(last_run)
     return changed or now >= last_run.at + interval - _SLACK
+
+
+def next_try(last_run: LastRun) -> float:
+    """When a source that hung is read again."""
+    return last_run.at + _RETRY_AFTER[min(last_run.hung, len(_RETRY_AFTER)) - 1]
 
 
 def updated_runs(

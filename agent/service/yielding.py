@@ -36,7 +36,8 @@ def yield_after_bursts(
 
     def step() -> None:
         nonlocal used, at
-        if cpu_time() - used >= _BURST or monotonic() - at >= _WAITED:
+        passed = monotonic() - at
+        if passed >= _BURST and (cpu_time() - used >= _BURST or passed >= _WAITED):  # cpu_time() is a system call
             rest()
             used, at = cpu_time(), monotonic()
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...models.facts.units import as_utc
 from ...models.report import Finding, Verdict
 from ...models.site.gate import Cause, Gate, causes, why_open
-from ..inputs import resolve as inputs
+from ..inputs import site_file
 from ..state import acceptance, status_file
 from ..state.status_file import Unknown
 
@@ -18,8 +20,7 @@ _UNKNOWN = "some vital checks could not be evaluated: 'linkgauge diagnose' lists
 _SECONDS = 1.0  # timeout of the check whether a file exists
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(Struct, frozen=True, kw_only=True):
     """The state of a gate and its reasons."""
 
     gate: Gate
@@ -55,7 +56,7 @@ def view(site: str | None, folder: str, strict: bool = False) -> View:
 
     If the service has stopped, the findings of its last cycle still close the gate, unless the node was accepted since.
     """
-    gate = inputs.site(site).gate
+    gate = site_file.site(site).gate
     disabled = _disabled(gate.disable_file)
     verdict: Verdict = "unknown"
     unknown: str | None

@@ -13,10 +13,11 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...models.facts.units import as_utc
 from ...models.site.gate import Cause, has_room
@@ -43,8 +44,7 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
     looked: float = 0.0  # when the last call of Slurm was made
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True):
     """One run of the health check."""
 
     view: View

@@ -10,7 +10,8 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 PREFIX = "linkgauge:"  # of our reasons and notes
 _FIELD = re.compile(r"^\s+(State|Reason|Comment|Extra)=(.*?)\s*$", re.MULTILINE)
@@ -23,8 +24,7 @@ class Refused(Exception):
     """Slurm did not answer, or refused the call. The message is the reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     """A node record of the controller."""
 
     name: str
@@ -55,8 +55,7 @@ class Node:
         return next(unused, None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slurm:
+class Slurm(Struct, frozen=True, kw_only=True):
     """A controller. `until`: the deadline of all calls, by the clock `monotonic`."""
 
     program: str = "scontrol"

@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 from msgspec.structs import replace as struct_replace
 
 from ...models.facts.records import Evidence, Observation

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from contextlib import suppress
+
+_MOST_LINKS = 40  # as the kernel: path_resolution(7)
+_SHARED = stat.S_ISVTX | stat.S_IWOTH
 
 
 def write_atomically(path: str, content: bytes) -> None:
@@ -11,12 +16,30 @@ def write_atomically(path: str, content: bytes) -> None:
 
     A path that is no plain file (a pipe, a terminal) is written to directly.
     """
-    path = os.path.realpath(path)
+    path = _without_links(path)
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as pipe:
             pipe.write(content)
         return
     _replace_file(path, content)
+
+
+def _without_links(path: str) -> str:
+    """The file to which symbolic links lead. Raises OSError.
+
+    As open(), it follows no link of another user in a folder where all users can create links, such as /tmp
+    (protected_symlinks in https://docs.kernel.org/admin-guide/sysctl/fs.html). The kernel does not check a rename.
+    """
+    path = os.path.abspath(path)
+    for _ in range(_MOST_LINKS):
+        if not os.path.islink(path):
+            return path
+        folder = os.path.dirname(path)
+        above, owner = os.stat(folder), os.lstat(path).st_uid
+        if above.st_mode & _SHARED == _SHARED and owner not in (os.geteuid(), above.st_uid):
+            raise PermissionError(errno.EACCES, "a symbolic link of another user", path)
+        path = os.path.join(folder, os.readlink(path))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
 def _replace_file(path: str, content: bytes) -> None:

@@ -7,7 +7,6 @@ could make root overwrite or delete any file. The path of the folder itself may 
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -59,7 +58,7 @@ def _folder_in(above: int, name: str, create: bool) -> int:
     descriptor = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
     if create and os.fstat(descriptor).st_uid == os.geteuid():
         os.fchmod(descriptor, 0o755)  # independent of the umask of a prolog
-        _give(descriptor, above)
+        give_to_owner(descriptor, above)
     return descriptor
 
 
@@ -71,14 +70,14 @@ def write_state_file(folder: str, name: str, content: bytes, lasting: bool = Tru
     """
     with opened_folder(folder, below, create=True) as above:
         # The random suffix keeps collectors from reading it as *.json.
-        beside = f".{name}.{secrets.token_hex(4)}"
+        beside = f".{name}.{os.urandom(4).hex()}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(beside, flags, 0o600, dir_fd=above)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
                 file.flush()
-                _give(descriptor, above)
+                give_to_owner(descriptor, above)
                 os.fchmod(descriptor, _PUBLIC_MODE if below is None and name in (STATUS, ACCEPTED) else _MODE)
                 if lasting:
                     os.fsync(descriptor)
@@ -92,7 +91,7 @@ def write_state_file(folder: str, name: str, content: bytes, lasting: bool = Tru
                 os.fsync(above)
 
 
-def _give(descriptor: int, above: int) -> None:
+def give_to_owner(descriptor: int, above: int) -> None:
     """As root, give what was created to the owner of the folder: the service must be able to read it."""
     if os.geteuid() == 0:
         owner = os.fstat(above)

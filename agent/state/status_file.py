@@ -18,6 +18,25 @@ _MISSED = 4  # cycles without an update after which the status is unknown
 _LONGEST = 300.0  # seconds that a cycle with measurements may take
 
 
+class Stuck(msgspec.Struct, frozen=True, kw_only=True):
+    """A source that gave no answer at its last reads."""
+
+    name: str
+    tries: int
+    again: float  # seconds since 1970, when the service reads it again
+
+
+class ServiceState(msgspec.Struct, frozen=True, kw_only=True):
+    """What `linkgauge status` shows besides the result of the cycle. Times in seconds since 1970."""
+
+    node: str | None = None
+    unknown: str | None = None  # why the verdict is unknown
+    measures_at: float | None = None  # the next measurement; None: none is scheduled
+    stuck: tuple[Stuck, ...] = ()
+    last_seen: Mapping[str, float] = {}  # "code:subject" of a finding -> its latest appearance
+    unused: tuple[str, ...] = ()  # codes of entries of [ignore] that matched no finding for 30 days
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one cycle."""
 
@@ -26,6 +45,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     every: float  # seconds until the next should end
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
+    service: ServiceState = ServiceState()
     peaks: Mapping[str, Mapping[str, float]] = {}  # open job window -> port -> bytes per second
 
 
@@ -37,10 +57,18 @@ class Unknown(Exception):
         self.last = last  # the status of the last cycle, if the service has completed no cycle since
 
 
-def write(folder: str, report: Report, at: float, every: float, peaks: Mapping[str, Mapping[str, float]]) -> None:
+def write(
+    folder: str,
+    report: Report,
+    at: float,
+    every: float,
+    peaks: Mapping[str, Mapping[str, float]],
+    service: ServiceState | None = None,
+) -> None:
     """Replace the status file. Raises OSError."""
     findings = tuple(map(_public, report.findings))
-    status = Status(at=at, every=every, verdict=report.verdict, findings=findings, peaks=peaks)
+    state = service or ServiceState()
+    status = Status(at=at, every=every, verdict=report.verdict, findings=findings, service=state, peaks=peaks)
     write_state_file(folder, FILE, msgspec.json.encode(status), lasting=False)
 
 
@@ -53,6 +81,9 @@ def _public(finding: Finding) -> Finding:
         confidence=finding.confidence,
         subject=finding.subject,
         message=finding.message if finding.silenced is None else "",
+        device=finding.device,
+        fact=finding.fact if finding.silenced is None else None,
+        first_step=finding.first_step if finding.silenced is None else None,
         explains=finding.explains,
         since=finding.since,
         silenced=None if finding.silenced is None else "silenced",

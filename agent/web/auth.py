@@ -15,9 +15,10 @@ from base64 import b64decode
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
 
 Admission: TypeAlias = Literal["right", "wrong", "busy", "refused"]  # refused: too many wrong passwords
 
@@ -30,8 +31,7 @@ _ADDRESSES = 1024  # addresses whose failures are remembered
 _KNOWN = 64  # cached correct passwords, which skip bcrypt
 
 
-@dataclass(slots=True)
-class _Client:
+class _Client(Struct):
     """One address: its turn, and the times of its last wrong passwords."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -10,14 +10,14 @@ import os
 import re
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Literal
 
 import msgspec
+from msgspec import Struct, field
 
 from ...models.site.toml_tables import in_tables
-from ..inputs.resolve import BadInput, read_text
+from ..inputs.site_file import BadInput, read_text
 
 _VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 _ASKS = {
@@ -74,8 +74,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class WebConfig:
+class WebConfig(Struct, frozen=True):
     """The content of the file, with its certificates loaded."""
 
     tls: ssl.SSLContext | None = None

@@ -23,6 +23,7 @@ _WAITING, _ANSWERED = 256, 128  # connections in each of the two states
 _RESERVED = 256  # descriptors for sources, files and child processes
 _BATCH = 16  # connections accepted before those that wait are looked at; fewer than may wait
 _BATCHES = 16  # batches before answers are sent
+_REST = 0.002  # seconds between two rounds of a flood: many connections in a round need half of the processor time
 _PAUSE = 1.0  # seconds without accepting, after the kernel gave no descriptor
 _QUIET = 60.0  # seconds between two equal log messages
 BACKLOG = 4096  # the kernel lowers it to net.core.somaxconn
@@ -98,13 +99,14 @@ class Door:
                 self._look()  # a complete request leaves before the next connections close it as the oldest
             try:
                 connection, address = self._listening.accept()
-                connection.setblocking(False)
                 descriptor = connection.fileno()
                 self._sockets[descriptor] = connection, address
                 add_limited(self._waiting, descriptor, self._most, self._close)
                 # Edge-triggered: one event for each arrival of bytes, so a slow client costs nothing in between.
                 self._events.register(descriptor, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
             except BlockingIOError:
+                if len(self._waiting) >= self._most:
+                    self._rest(_REST)
                 return
             except ConnectionAbortedError:
                 continue
@@ -113,12 +115,15 @@ class Door:
                 return
 
     def _pause(self, refused: OSError) -> None:
-        """Accept nothing for a while. The kernel keeps new connections in its queue."""
-        self._loop.remove_reader(self._listening.fileno())
-        self._loop.call_later(_PAUSE, self._resume)
+        self._rest(_PAUSE)
         if time.monotonic() - self._refused >= _QUIET:
             self._refused = time.monotonic()
             _log.warning("the web server cannot accept connections: %s", refused.strerror)
+
+    def _rest(self, seconds: float) -> None:
+        """Accept nothing for a while. The kernel keeps new connections in its queue."""
+        self._loop.remove_reader(self._listening.fileno())
+        self._loop.call_later(seconds, self._resume)
 
     def _resume(self) -> None:
         if self._listening.fileno() >= 0:
@@ -129,7 +134,7 @@ class Door:
             if descriptor not in self._waiting:
                 continue
             try:
-                seen = self._sockets[descriptor][0].recv(self._headers + 1, socket.MSG_PEEK)
+                seen = self._sockets[descriptor][0].recv(self._headers + 1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
             except BlockingIOError:
                 continue
             except OSError:
@@ -157,5 +162,5 @@ class Door:
     def _close(self, descriptor: int) -> None:
         connection, _ = self._sockets.pop(descriptor)
         with suppress(OSError):
-            connection.recv(self._headers + 1)  # with unread bytes the client would get a reset
+            connection.recv(self._headers + 1, socket.MSG_DONTWAIT)  # with unread bytes the client would get a reset
         connection.close()  # epoll(7) forgets it

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from ...exporters.formats.html import front_page
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ...exporters.formats.json import as_json
+from ...exporters.html.front_page import front_page
 from ...exporters.metrics.prometheus import page
 from ...exporters.metrics.sample import Round
 from ...models.facts.reason import Reason
@@ -24,8 +26,7 @@ _NO_REPORT = Report(node=None, taken_at=None, source="live", context="host", pro
 _QUICK = 1  # gzip level: shrinks a page to a tenth in a millisecond
 
 
-@dataclass(frozen=True, slots=True)
-class _Published:
+class _Published(Struct, frozen=True):
     """One report and its pages. A new report replaces the whole object, so no lock is needed."""
 
     report: Report

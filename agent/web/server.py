@@ -22,7 +22,7 @@ from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, ResponseStartLine
 from tornado.iostream import IOStream, StreamClosedError
 
-from ..inputs.resolve import BadInput
+from ..inputs.site_file import BadInput
 from .auth import Admission, Passwords
 from .config import WebConfig, read_config
 from .connections import BACKLOG, Door, add_limited, most_connections
@@ -197,12 +197,22 @@ class Server:
 
 
 @contextmanager
-def serving(listen: str, pages: Pages, config: str | None = None, seconds: float = _SECONDS) -> Iterator[Server]:
-    """Run a server at "HOST:PORT" during the block. `config`: path of a web configuration file. Raises BadInput.
+def serving(
+    listen: str | socket.socket,
+    pages: Pages,
+    config: str | None = None,
+    seconds: float = _SECONDS,
+    given_by: str = "--listen",
+) -> Iterator[Server]:
+    """Run a server at "HOST:PORT", or on a listening socket, during the block. Raises BadInput.
 
-    `seconds`: the deadline of a client for its request, and again for reading the response.
+    `config`: path of a web configuration file.
+
+    `seconds`: the deadline of a client for its request, and again for reading the response. `given_by`: the option, or
+    the file and key, that gives `listen`.
     """
-    server = Server(_bound(listen), pages, read_config(config), seconds)
+    listening = _bound(listen, given_by) if isinstance(listen, str) else listen
+    server = Server(listening, pages, read_config(config), seconds)
     # Do not log each invalid request from outside.
     logging.getLogger("tornado").setLevel(logging.CRITICAL)
     try:
@@ -211,19 +221,19 @@ def serving(listen: str, pages: Pages, config: str | None = None, seconds: float
         server.close()
 
 
-def _bound(listen: str) -> socket.socket:
+def _bound(listen: str, given_by: str) -> socket.socket:
     """Open a listening socket at "HOST:PORT", "[::1]:PORT", or ":PORT" for all addresses. Raises BadInput."""
     host, colon, number = listen.rpartition(":")
     if not (colon and number.isascii() and number.isdecimal() and int(number) < 1 << 16):
-        raise BadInput(f"--listen {listen}: give HOST:PORT, such as 127.0.0.1:9841, or :9841 for all addresses")
+        raise BadInput(f"{given_by} {listen}: give HOST:PORT, such as 127.0.0.1:9841, or :9841 for all addresses")
     try:
         return _socket(host.strip("[]"), int(number))
     except socket.gaierror:
-        raise BadInput(f"--listen {listen}: {host} is not an address of this machine") from None
+        raise BadInput(f"{given_by} {listen}: {host} is not an address of this machine") from None
     except UnicodeError:
-        raise BadInput(f"--listen {listen}: {host} is not a valid host name") from None
+        raise BadInput(f"{given_by} {listen}: {host} is not a valid host name") from None
     except OSError as refused:
-        raise BadInput(f"--listen {listen}: {_why(refused, number)}") from None
+        raise BadInput(f"{given_by} {listen}: {_why(refused, number)}") from None
 
 
 def _socket(host: str, port: int) -> socket.socket:

@@ -179,7 +179,7 @@ def main() -> None:
                 if functions == FUNCTIONS[0]:
                     scraped("linkgauge", process.pid, port)
         command = [sys.executable, str(Path(__file__).with_name("driver.py")), "--share", str(root / "driver.toml")]
-        environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(TESTS), *sys.path))}
         stub = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
         print(f"of the children's time the driver's stub takes {float(stub):.0%}")
         with node_exporter(root) as exporter:

@@ -48,7 +48,7 @@ def far_end(driver: nvml_stub.Driver, gpu: int, name: str, device: Any, link: in
 
 def install(file: Path) -> Quick:
     """Install the stub as the driver of this process."""
-    nvml_stub.BUSES = GPUS
+    nvml_stub.REST = {**nvml_stub.REST, "buses": GPUS}
     nvml_stub.FUNCTIONS = {**nvml_stub.FUNCTIONS, "nvmlDeviceGetNvLinkRemotePciInfo_v2": far_end}
     nvml_threads.CONTROL = str(file)
     driver = pynvml.nvmlLib = Quick(file)

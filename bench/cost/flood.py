@@ -7,6 +7,7 @@ The service reads the files of a node with a narrow PCIe link. `connections`: ha
 unfinished request, and each opens a new connection as soon as the service closes the old one. `loris`: each client
 sends one byte a second. The clients run with nice 19 and use other addresses than the scraper. The output is the number
 of scrapes and their time with connect, the memory of the service, the bytes of its log, and the verdicts it showed.
+Exits with 1 as flood_passwords does. Run it on a machine without other load: two processors are enough.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+from bench.cost.flood_passwords import MOST_LOG, MOST_MEMORY, MOST_SECONDS
 from bench.cost.startup import write
 from linkgauge.probes.host.recorded import dump
 from linkgauge.probes.synthetic.build import build
@@ -144,8 +146,8 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def measure(kind: str, count: int, nofile: int, seconds: float) -> None:
-    """Flood a new service and print the result."""
+def measure(kind: str, count: int, nofile: int, seconds: float) -> bool:
+    """Flood a new service and print the result. Returns whether every limit holds."""
     port = free_port()
     nofile = min(nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     with tempfile.TemporaryDirectory() as folder, service(Path(folder), port, nofile) as process:
@@ -171,9 +173,10 @@ def measure(kind: str, count: int, nofile: int, seconds: float) -> None:
     print(f"{kind} {count}, nofile {nofile}, {seconds:g} s: {len(times)} scrapes, {failed} failed,", end=" ")
     print(f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest {times[-1] * 1e3:.1f} ms; ", end="")
     print(f"{int(most) / 1024:.1f} MiB of memory, {len(log)} bytes of log, verdicts {dict(verdicts)}")
+    return not failed and p99 < MOST_SECONDS * 1e3 and int(most) * 1024 < MOST_MEMORY and len(log) < MOST_LOG
 
 
-def main() -> None:
+def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=["connections", "loris"])
@@ -184,9 +187,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.port:
         flood(given.kind, given.port, given.count, given.seconds)
-    else:
-        measure(given.kind, given.count, given.nofile, given.seconds)
+        return 0
+    return 0 if measure(given.kind, given.count, given.nofile, given.seconds) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

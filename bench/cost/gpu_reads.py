@@ -102,7 +102,8 @@ def cycles(node: str, count: int) -> list[Mapping[str, float]]:
     found: list[Mapping[str, float]] = []
     machine = Machine(build((NODES / f"{node}.toml").read_text()))
     version = f'nvmlSystemGetDriverVersion = "{(machine.read("sys/module/nvidia/version") or "").strip()}"\n'
-    nvml_stub.BUSES = tuple(int(one[5:7], 16) for one in machine.list(BOUND) if one.startswith("0000:"))
+    buses = tuple(int(one[5:7], 16) for one in machine.list(BOUND) if one.startswith("0000:"))
+    nvml_stub.REST = {**nvml_stub.REST, "buses": buses}
     with tempfile.TemporaryDirectory() as folder:
         text = DRIVERS[node].replace("[answers]\n", f"[answers]\n{version}")
         driver = _installed(Path(folder) / "driver.toml", text)

@@ -87,7 +87,7 @@ make_deb() {
   architecture=$(dpkg --print-architecture)
   make_root "$root"
   install -Dm 644 "$work/zsh" "$root/usr/share/zsh/vendor-completions/_linkgauge"
-  install -Dm 644 -t "$root/lib/systemd/system" "$top"/deploy/systemd/*.service
+  install -Dm 644 -t "$root/lib/systemd/system" "$top"/deploy/systemd/linkgauge.{service,socket}
   install -d "$root/DEBIAN"
   install -m 755 "$here"/debian/{postinst,prerm,postrm} "$root/DEBIAN"
   (cd "$root" && find etc -type f -printf '/%p\n') >"$root/DEBIAN/conffiles"
@@ -100,7 +100,7 @@ make_rpm() {
   local root=$work/root
   make_root "$root"
   install -Dm 644 "$work/zsh" "$root/usr/share/zsh/site-functions/_linkgauge"
-  install -Dm 644 -t "$root/usr/lib/systemd/system" "$top"/deploy/systemd/*.service
+  install -Dm 644 -t "$root/usr/lib/systemd/system" "$top"/deploy/systemd/linkgauge.{service,socket}
   rpmbuild -bb --quiet --define "_topdir $work/rpm" --define "_rpmdir $out" --define "version_of_it $version" \
     --define "release_of_it $release" --define "root_of_it $root" "$here/linkgauge.spec"
 }

@@ -5,14 +5,11 @@ The comment behind a field names its source in NVML (nvidia-ml-py's names). Othe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .reason import Reason
 from .records import Fact
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Driver(Fact):
+class Driver(Fact, frozen=True, kw_only=True):
     """A GPU driver as a whole: "nvidia"."""
 
     version: str | None = None  # of the kernel module: sys/module/nvidia/version
@@ -25,8 +22,7 @@ class Driver(Fact):
     failure_reason: Reason | None = None  # the same as one word, if NVML was read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu(Fact):
+class Gpu(Fact, frozen=True, kw_only=True):
     """A GPU as its driver numbers it: "gpu0"."""
 
     name: str | None = None  # nvmlDeviceGetName
@@ -96,8 +92,7 @@ class Gpu(Fact):
     numa: int | None = None  # nearest NUMA node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuLink(Fact):
+class GpuLink(Fact, frozen=True, kw_only=True):
     """One link of a GPU to another GPU, a switch or a processor: "gpu0/nvlink7", "gpu0/c2c1", "gpu0/xgmi3"."""
 
     gpu: str | None = None
@@ -109,8 +104,7 @@ class GpuLink(Fact):
     remote_kind: str | None = None  # "gpu", "switch", "cpu"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuPair(Fact):
+class GpuPair(Fact, frozen=True, kw_only=True):
     """Two GPUs: "gpu0-gpu1", the lower number first."""
 
     a: str | None = None

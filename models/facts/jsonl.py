@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import replace
+from functools import cache
 
 import msgspec
+from msgspec.structs import replace
 
 from .gpu import Driver, Gpu
 from .reason import Reason
@@ -16,6 +17,10 @@ from .registry import RECORDS, kind_name
 # Earlier versions stored a timeout only as text. Without its reason, their capture of a hung driver would lose the
 # finding. This version leaves out the reason OTHER only, and its timeouts never have that reason.
 _TIMEOUT = re.compile(r"(?:.*: )?no answer within [0-9.e+]+ s|.*, asked before, still hangs in the kernel", re.DOTALL)
+
+
+_OF_DRIVER = (Driver, Gpu)
+_LINE = msgspec.json.Decoder(tuple[str, msgspec.Raw])
 
 
 class _Missed(msgspec.Struct):
@@ -42,18 +47,24 @@ def encode(record: Record) -> str:
 def decode(line: str | bytes) -> Record:
     """The record in one line. ValueError describes the defect of the line."""
     try:
-        kind, fields = msgspec.json.decode(line, type=tuple[str, dict[str, object]])
-        type_ = RECORDS[kind]
-        record: Record | _Missed = msgspec.convert(fields, type=_Missed if type_ is NotChecked else type_)
+        kind, fields = _LINE.decode(line)
+        record: Record | _Missed = _decoder(kind).decode(fields)
     except KeyError as unknown:
         raise ValueError(f"no kind of fact is called {unknown}") from None
     except msgspec.DecodeError as error:  # ValidationError is a subclass
         raise ValueError(str(error)) from None
     if isinstance(record, _Missed):
         return _not_checked(record)
-    if isinstance(record, Driver | Gpu) and record.failure_reason is None and _TIMEOUT.fullmatch(record.failure or ""):
+    if isinstance(record, _OF_DRIVER) and record.failure_reason is None and _TIMEOUT.fullmatch(record.failure or ""):
         return replace(record, failure_reason=Reason.NO_ANSWER)
     return record
+
+
+@cache
+def _decoder(kind: str) -> msgspec.json.Decoder[Record | _Missed]:
+    """The decoder of the fields of a kind of record."""
+    type_ = RECORDS[kind]
+    return msgspec.json.Decoder(_Missed if type_ is NotChecked else type_)
 
 
 def _missed(one: NotChecked) -> _Missed:

@@ -7,13 +7,11 @@ fill the same fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from .records import Fact
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node(Fact):
+class Node(Fact, frozen=True, kw_only=True):
     """The machine as a whole; its key is always "node"."""
 
     hostname: str | None = None  # proc/sys/kernel/hostname
@@ -33,8 +31,7 @@ class Node(Fact):
     container: str | None = None  # container runtime of this process: "docker", "podman", "kubernetes"; "": none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Package(Fact):
+class Package(Fact, frozen=True, kw_only=True):
     """A CPU package (socket): "package0"."""
 
     model: str | None = None  # proc/cpuinfo "model name"
@@ -43,8 +40,7 @@ class Package(Fact):
     cores: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numa(Fact):
+class Numa(Fact, frozen=True, kw_only=True):
     """A NUMA node: "numa0". A node without CPUs is memory only (CXL, a Grace GPU's memory)."""
 
     cpus: tuple[int, ...] | None = None  # sys/devices/system/node/node*/cpulist
@@ -52,16 +48,14 @@ class Numa(Fact):
     distances: Mapping[str, int] | None = None  # .../distance, by NUMA node; 10 is local
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostBridge(Fact):
+class HostBridge(Fact, frozen=True, kw_only=True):
     """A PCI root: "pci0000:17"."""
 
     parent: str | None = None  # the function above the root (VMD), else None
     numa: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pci(Fact):
+class Pci(Fact, frozen=True, kw_only=True):
     """A PCI function: "0000:53:00.0". Speeds in transfers per second and lane, widths in lanes."""
 
     pci_class: int | None = None  # class, 24 bits: 0x030200
@@ -93,8 +87,7 @@ class Pci(Fact):
     acs: tuple[str, ...] | None = None  # Access Control Services that are switched on: "ReqRedir", "CmpltRedir" ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Net(Fact):
+class Net(Fact, frozen=True, kw_only=True):
     """A network device: "eth0"."""
 
     address: str | None = None  # of its PCI function; None: virtual
@@ -111,8 +104,7 @@ class Net(Fact):
     port_name: str | None = None  # phys_port_name: "p0"; "pf0vf1" is the host side of a virtual function
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rdma(Fact):
+class Rdma(Fact, frozen=True, kw_only=True):
     """An RDMA device (HCA): "mlx5_0"."""
 
     address: str | None = None  # of its PCI function; None: a software device (rxe, siw)
@@ -124,8 +116,7 @@ class Rdma(Fact):
     gpu_direct: bool | None = None  # whether NCCL uses GPUDirect RDMA with it (its log, NCCL_DEBUG=INFO)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Port(Fact):
+class Port(Fact, frozen=True, kw_only=True):
     """A port of an RDMA device: "mlx5_0/1"."""
 
     device: str | None = None  # key of the Rdma fact
@@ -139,8 +130,7 @@ class Port(Fact):
     netdev: str | None = None  # key of the Net fact of the same port
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gid(Fact):
+class Gid(Fact, frozen=True, kw_only=True):
     """An entry of a port's address table, by its index: "mlx5_0/1/gid3". The address itself is not stored."""
 
     port: str | None = None  # key of the Port fact; None: the text does not name the port
@@ -149,8 +139,7 @@ class Gid(Fact):
     scope: str | None = None  # "link-local", "IPv4", "global"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nvme(Fact):
+class Nvme(Fact, frozen=True, kw_only=True):
     """An NVMe controller: "nvme0"."""
 
     address: str | None = None  # of its PCI function; None: over fabrics
@@ -166,8 +155,7 @@ class Nvme(Fact):
     media_errors: int | None = None  # in the life of the drive
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disk(Fact):
+class Disk(Fact, frozen=True, kw_only=True):
     """A block device or a partition of one: "nvme0n1", "sda", "sda1"."""
 
     size: int | None = None
@@ -178,8 +166,7 @@ class Disk(Fact):
     partition_of: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Array(Fact):
+class Array(Fact, frozen=True, kw_only=True):
     """A Linux software RAID: "md0"."""
 
     level: str | None = None  # "raid0"
@@ -190,8 +177,7 @@ class Array(Fact):
     faulty: tuple[str, ...] | None = None  # members that the kernel marked as failed, or that were removed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mount(Fact):
+class Mount(Fact, frozen=True, kw_only=True):
     """A mounted file system; its key is the mount point."""
 
     device: str | None = None
@@ -202,8 +188,7 @@ class Mount(Fact):
     stopped: bool | None = None  # mounted writable, and the kernel made the file system itself read-only
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event(Fact):
+class Event(Fact, frozen=True, kw_only=True):
     """A message that the kernel logged once or more. The key consists of kind, device and details of the message.
 
     probes/kernel_log/forms.py lists the kinds and their log lines. Messages of programs have the kind "message".
@@ -230,15 +215,13 @@ class Event(Fact):
     able: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting(Fact):
+class Setting(Fact, frozen=True, kw_only=True):
     """A setting of the machine; its key is the name of its row in models/catalog/settings.toml."""
 
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serial(Fact):
+class Serial(Fact, frozen=True, kw_only=True):
     """A serial number: "node", "gpu3", "nvme0". It is read only for tickets and for the inventory of the node."""
 
     number: str | None = None
@@ -248,8 +231,7 @@ class Serial(Fact):
 OWN_SERVICE = "linkgauge"  # the service of this program
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service(Fact):
+class Service(Fact, frozen=True, kw_only=True):
     """A program that should run as a service: "nvidia-fabricmanager"."""
 
     running: bool | None = None
@@ -257,8 +239,7 @@ class Service(Fact):
     state: str | None = None  # of its domain (nvidia-imex-ctl): "UP", "READY", "DEGRADED; node 2 UNAVAILABLE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nccl(Fact):
+class Nccl(Fact, frozen=True, kw_only=True):
     """The collective library of a job, from its log (NCCL_DEBUG=INFO); its key is always "nccl"."""
 
     version: str | None = None  # "2.21.5"
@@ -267,15 +248,13 @@ class Nccl(Fact):
     ranks: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transport(Fact):
+class Transport(Fact, frozen=True, kw_only=True):
     """How the collective library moves bytes between two GPUs of the node: "gpu0-gpu1", the lower number first."""
 
     via: tuple[str, ...] | None = None  # "P2P/CUMEM", "P2P/IPC", "SHM/direct/direct", "NET/Socket/0" ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NcclFailure(Fact):
+class NcclFailure(Fact, frozen=True, kw_only=True):
     """A failed operation of the collective library. The key is its kind: "shared memory", "memory registration"."""
 
     error: str | None = None  # "No space left on device"

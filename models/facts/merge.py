@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar, cast
+
+from msgspec import Struct
 
 from .gpu import Gpu
 from .machine import Mount, Pci
@@ -38,8 +39,7 @@ _MOMENTARY: Mapping[type[Fact], frozenset[str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """Two sources that disagree on a field of one fact."""
 
     kept: Fact
@@ -67,7 +67,7 @@ def of(facts: Facts, kind: type[F]) -> Mapping[str, F]:
 @cache
 def _fields(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Fact], tuple[Any, ...]]]:
     """The names of the fields that sources fill, and a function that returns all their values."""
-    names = tuple(field.name for field in fields(kind) if field.name not in ("key", "cites"))
+    names = tuple(name for name in kind.__struct_fields__ if name not in ("key", "cites"))
     return names, attrgetter(*names, "key")  # with one name only it would return no tuple
 
 

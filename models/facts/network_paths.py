@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .records import Fact
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Optics(Fact):
+class Optics(Fact, frozen=True, kw_only=True):
     """The optical module of a port: "eth0/module", or "module" if the text does not name the port."""
 
     net: str | None = None  # key of the Net fact
@@ -17,8 +14,7 @@ class Optics(Fact):
     stated: bool | None = None  # the module states it itself; False: computed from its values and thresholds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NicPath(Fact):
+class NicPath(Fact, frozen=True, kw_only=True):
     """The path from a GPU or an RDMA device to an RDMA device, as a tool numbers them: "gpu0-nic3"."""
 
     a: str | None = None
@@ -27,8 +23,7 @@ class NicPath(Fact):
     path: str | None = None  # "PIX", "PXB", "PHB", "NODE", "SYS"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePair(Fact):
+class NodePair(Fact, frozen=True, kw_only=True):
     """Bandwidth between two nodes, "node1-node2", or of one node in a test of several, "node1" or "node1/mlx5_3"."""
 
     a: str | None = None

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from .reason import Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """A quoted text and the place where it was read."""
 
     source: str  # "sys/bus/pci/devices/0000:53:00.0/current_link_width", "all_reduce.txt:41", or a call
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(Struct, frozen=True, kw_only=True):
     """Values that one source reads of one thing. None: the source does not know the value.
 
     Facts of one type and key are merged field by field (merge.py). machine.py and gpu.py define the types.
@@ -48,8 +47,7 @@ LOOPBACK = "loopback"  # from a memory to a NIC and back: tests the adapter and 
 SOCKETS = frozenset({"tcp", "udp"})  # through the kernel's network stack; the CPU limits them as often as the link
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """A data transfer, the subject of a rate. Only equal flows can be compared."""
 
     op: str  # copy, copy-sm, read, triad, all_reduce ...
@@ -66,8 +64,7 @@ class Flow:
         return "-".join(self.ends)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class Observation(Struct, frozen=True, kw_only=True):
     """A number at a point in time: a rate, a counter, a trained speed. Observations are never merged: they form a
     series.
     """
@@ -81,8 +78,7 @@ class Observation:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotChecked:
+class NotChecked(Struct, frozen=True, kw_only=True):
     """Something that should have been read and could not be. It is no finding, and it is always reported."""
 
     what: str  # a kind of fact or a field of it: "Pci", "Pci.width"
@@ -98,8 +94,7 @@ class NotChecked:
         return f"{self.path}: {self.detail}" if self.path else self.detail
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """One run of a source."""
 
     name: str

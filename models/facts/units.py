@@ -56,8 +56,8 @@ def as_transfers(speed: float) -> str:
 
 
 def as_megahertz(clock: float) -> str:
-    """Hertz as text: "1980 MHz"."""
-    return f"{clock / 1e6:.0f} MHz"
+    """Hertz as text: "1,980 MHz"."""
+    return f"{clock / 1e6:,.0f} MHz"
 
 
 def as_bytes(size: float) -> str:
@@ -81,3 +81,10 @@ def _as_utc(seconds: int) -> str:
 def from_utc(text: str) -> float:
     """ "2026-11-21T03:00:00Z" as seconds since 1970."""
     return datetime.strptime(text, _UTC).replace(tzinfo=timezone.utc).timestamp()
+
+
+def as_size(size: int) -> str:
+    """ "64 MiB" for a multiple of a binary unit, else powers of ten. "64 MB" stays so, although it is 62500 KiB."""
+    units = (("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
+    fitting = (f"{size // factor} {unit}" for unit, factor in units if size % factor == 0 and size < 10_000 * factor)
+    return next(fitting, as_bytes(size))

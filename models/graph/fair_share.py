@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..facts.records import Flow
 from ..facts.units import BytesPerSecond
@@ -13,8 +14,7 @@ from .routes import RateOf, Route
 from .topology import Hop, Topology
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """The rate of a flow and the hop that limits it. With several parallel paths, the hop of the first path."""
 
     rate: BytesPerSecond

@@ -7,7 +7,7 @@ nearest NICs. A striped array reads all its disks. In a collective, each rank is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TypeAlias
 
 from ..facts.records import COLLECTIVES, EGRESS, LOOPBACK, Flow
@@ -107,13 +107,20 @@ def _loopback(topology: Topology, source: str, nic: str, rate: RateOf) -> Route 
     return _with_memories(topology, source, (*path, Hop(device.id, device.id, (through,))), nic)
 
 
-def nearest_ports(topology: Topology, name: str) -> list[str]:
-    """The ports of the NICs nearest to a device, in the order of their names. For a port: the port itself."""
+def nearest_ports(topology: Topology, name: str, lost: Container[str] = ()) -> list[str]:
+    """The ports of the NICs nearest to a device, in the order of their names, without those in `lost`.
+
+    For a port: the port itself.
+    """
     device = topology.find(name)
     if device is None or device.kind == "port":
         return [device.id] if device else []
-    near = [nic.device.id for nic, _ in nearest(topology, device.id)]
-    return [link.b for nic in near for link in topology.links if link.a == nic and link.kind == "port"]
+    ports: dict[str, list[str]] = {}
+    for link in topology.links:
+        if link.kind == "port":
+            ports.setdefault(link.a, []).extend([link.b] if link.b not in lost else [])
+    dead = {nic for nic, several in ports.items() if not several}
+    return [port for nic, _ in nearest(topology, device.id, dead) for port in ports.get(nic.device.id, [])]
 
 
 def _egress_paths(topology: Topology, flow: Flow, rate: RateOf) -> Iterator[Route]:

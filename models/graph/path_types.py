@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
+
+from msgspec import Struct
 
 from .routes import PATH_TYPES, Route, active, path_type, routes
 from .topology import Device, Topology
 
 
-@dataclass(frozen=True, slots=True)
-class DevicePath:
+class DevicePath(Struct, frozen=True):
     """The path between two devices: its type ("NV18", "XGMI", "PIX" ...) and the rate of its narrowest hop.
 
     Links between processors do not count: the catalog has only the smallest rate of all boards, and other traffic
@@ -22,8 +22,7 @@ class DevicePath:
     rate: float | None  # bytes per second in one direction, over the links that are up; None: unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Nic:
+class Nic(Struct, frozen=True):
     """An RDMA device and its PCI function."""
 
     name: str  # "mlx5_0"
@@ -70,9 +69,9 @@ def _over_pcie(topology: Topology, route: Route) -> str:
     return "PIX" if kind == "LOC" else kind
 
 
-def nearest(topology: Topology, gpu: str) -> Iterator[tuple[Nic, DevicePath]]:
-    """The NICs nearest to a GPU: by path type, then by rate. Empty if there is no NIC."""
-    every = nics(topology)
+def nearest(topology: Topology, gpu: str, without: Container[str] = ()) -> Iterator[tuple[Nic, DevicePath]]:
+    """The NICs nearest to a GPU: by path type, then by rate. Empty if there is no NIC. `without`: devices to skip."""
+    every = [nic for nic in nics(topology) if nic.device.id not in without]
     near = paths(topology, gpu, {nic.device.id for nic in every})
     known = [(nic, near[nic.device.id]) for nic in every if nic.device.id in near]
     best = min((_distance(path) for _, path in known), default=None)

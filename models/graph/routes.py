@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from .topology import FORWARDS, INSIDE, Hop, Link, Topology
 
 Route: TypeAlias = tuple[Hop, ...]
@@ -42,8 +44,7 @@ _CACHED_RATES = (rated, active)  # searches with these rates are frequent, so th
 _MOST_SEARCHES = 256  # cached searches per topology; with 1,000 PCI functions one takes up to 45 kB
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     """A breadth-first search that runs only as far as its results are read."""
 
     found: dict[str, Hop | None]  # the last hop of the route to each device; None: the source

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from .topology import Hop, Topology
 
@@ -14,8 +15,7 @@ _Graph: TypeAlias = Mapping[str, Mapping[str, Hop]]  # hops by sender and receiv
 _SWITCHES = frozenset({"fabric", "nvswitch"})
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """A device and the hops that only its own traffic uses: from its memory to the first shared device, and back."""
 
     name: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct
 
 # These devices pass on traffic of others. GPUs, NICs and disks only send and receive.
 FORWARDS = frozenset(
@@ -17,8 +18,7 @@ FABRIC = "nvfabric"  # all NVSwitches that the GPUs reach over NVLink, in this m
 INSIDE = frozenset({"function", "port", "disk", "member"})
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """A device that links connect. The id is the kernel's name: a PCI address, "numa0", "pci0000:17", "mlx5_0/1"."""
 
     id: str
@@ -36,8 +36,7 @@ class Device:
     pci_class: int | None = None  # 24 bits: 0x030200
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """One physical link, or a connection inside a chip (without a rate). Rates in bytes per second from a to b.
 
     The memory of a device is a link of kind "memory" from the device to itself.
@@ -53,8 +52,7 @@ class Link:
     grade: str = ""  # "pcie5x16", "nvlink4", "hbm": links of one grade reach equal rates (catalog/links.toml)
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
+class Hop(Struct, frozen=True):
     """One step in one direction. Parallel links between the same two devices form one hop; their rates add up."""
 
     sender: str
@@ -66,8 +64,7 @@ class Hop:
         return hash((self.sender, self.receiver))
 
 
-@dataclass(frozen=True)
-class Topology:
+class Topology(Struct, frozen=True, dict=True):
     """Devices and links. `find` accepts any name of a device; `hops` is the graph."""
 
     devices: tuple[Device, ...] = ()

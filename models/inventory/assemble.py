@@ -29,16 +29,16 @@ def assemble(
     inventory: Inventory | None = None,
 ) -> Snapshot:
     """Merge the facts, build the topology and recognise the machine. `now` and `accepted` are seconds since 1970."""
-    everything = with_gpu_numbers(records)
-    facts, conflicts = merge((Node(key="node"), *(one for one in everything if isinstance(one, Fact))))
+    read, observations, not_checked, runs = _sorted(with_gpu_numbers(records))
+    facts, conflicts = merge((Node(key="node"), *read))
     machine, matched_by = recognise(facts, site)
     return Snapshot(
         facts=facts,
         conflicts=(*conflicts, *_with_driver(facts)),
         topology=build_topology(facts, site, machine),
-        observations=tuple(one for one in everything if isinstance(one, Observation)),
-        not_checked=tuple(dict.fromkeys(one for one in everything if isinstance(one, NotChecked))),
-        runs=tuple(one for one in everything if isinstance(one, Run)),
+        observations=tuple(observations),
+        not_checked=tuple(dict.fromkeys(not_checked)),
+        runs=tuple(runs),
         machine=machine,
         matched_by=matched_by,
         site=site,
@@ -50,6 +50,24 @@ def assemble(
         accepted=accepted,
         inventory=inventory,
     )
+
+
+def _sorted(records: Iterable[Record]) -> tuple[list[Fact], list[Observation], list[NotChecked], list[Run]]:
+    """The records by their type, in one pass."""
+    facts: list[Fact] = []
+    observations: list[Observation] = []
+    not_checked: list[NotChecked] = []
+    runs: list[Run] = []
+    for one in records:
+        if isinstance(one, Observation):
+            observations.append(one)
+        elif isinstance(one, Fact):
+            facts.append(one)
+        elif isinstance(one, NotChecked):
+            not_checked.append(one)
+        else:
+            runs.append(one)
+    return facts, observations, not_checked, runs
 
 
 def _with_driver(facts: Facts) -> Iterator[Conflict]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from ..facts.machine import Pci, Rdma
 from ..facts.pci_classes import card_of, kind_of
@@ -40,8 +41,7 @@ def _cohorts(snapshot: Snapshot) -> Mapping[str, Sequence[Pci]]:
     return {one.key: cohort for cohort in _by_position(snapshot).values() for one in cohort}
 
 
-@dataclass(frozen=True, slots=True)
-class Usual:
+class Usual(Struct, frozen=True):
     """The value of most devices of a cohort."""
 
     value: float

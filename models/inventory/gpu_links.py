@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import zip_longest
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..catalog.gpus import Product, product_of
 from ..facts.gpu import Gpu, GpuLink
@@ -20,8 +22,7 @@ from ..facts.pci_classes import kind_of
 from ..graph.topology import FABRIC, Link
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
+class _End(Struct, frozen=True):
     """One GPU's end of a link."""
 
     key: str

@@ -6,7 +6,6 @@ The state folder stores inventories. Serial numbers and GUIDs in them never appe
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -32,6 +31,7 @@ class Item(Struct, frozen=True, kw_only=True):
     label: str | None = None
     module_id: int | None = None
     firmware: str | None = None
+    part: str | None = None  # board part number of a GPU, PSID of an RDMA device: for tickets
     above: tuple[str, ...] = ()  # addresses of the PCI ports above, the nearest first
     width: int | None = None  # lanes
     speed: float | None = None  # highest speed of both ends of the link, in transfers per second and lane
@@ -62,8 +62,7 @@ class Inventory(Struct, frozen=True, kw_only=True):
         return next((item for item in self.devices if name in (item.key, item.alias)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A difference between two inventories. `before` is None for an added device, `now` for a removed one."""
 
     kind: ChangeKind

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
 
 from ..catalog import machines
 from ..catalog.gpus import products_of
@@ -16,8 +17,7 @@ from ..facts.pci_classes import AMAZON, kind_of
 from ..site.schema import Machine, Site
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
+class Signs(Struct, frozen=True):
     """All properties by which a machine type is recognised."""
 
     node: Node

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..facts.machine import Pci
 from ..facts.pci_classes import kind_of
@@ -15,8 +16,7 @@ _KINDS = ("gpu", "nic", "nvme")
 _MOST = 0.75  # share of the switches that must have the usual number; one of four may have an empty position
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """A switch with fewer devices of a product than most equal switches."""
 
     switch: str  # address of its upstream port

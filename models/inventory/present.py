@@ -163,12 +163,14 @@ def _with_driver(snapshot: Snapshot, item: Item, driver: Gpu | Rdma | Nvme) -> I
             item,
             identity=driver.uuid,
             firmware=driver.vbios,
+            part=driver.board_part,
             module_id=driver.module_id,
             nvlinks=driver.nvlinks,
             memory=driver.memory,
         )
     if isinstance(driver, Rdma):
-        return replace(item, identity=serial.guid if serial else None, firmware=driver.firmware, rdma=True)
+        identity = serial.guid if serial else None
+        return replace(item, identity=identity, firmware=driver.firmware, part=driver.board_id, rdma=True)
     return replace(item, identity=number, firmware=driver.firmware, name=driver.model or item.name)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from ..facts.machine import Node, Pci
 from ..facts.merge import Conflict, Facts
@@ -22,8 +23,7 @@ T = TypeVar("T")
 _NONE: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, dict=True):
     """Merged facts, topology and machine type, and the data for comparison (site file, past, baseline)."""
 
     facts: Facts

@@ -7,7 +7,8 @@ platforms.toml has the real links between a GPU and its processor, from the prov
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ..facts.machine import Pci, Rdma
 from ..facts.merge import Facts, of

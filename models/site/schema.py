@@ -104,6 +104,34 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return bool(self.product or self.instance or self.functions or self.vendor or self.asset_tag)
 
 
+class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One transformer. models/catalog/networks.toml defines the fields."""
+
+    name: Text
+    layers: Few
+    width: Few
+    heads: Few
+    kv_heads: Few
+    head: Few
+    feed_forward: Count
+    gated: bool = True
+    vocabulary: Few
+    tied: bool = False
+    attention: Few | None = None
+    experts: Count = 0
+    active: Count = 0
+    expert_width: Count = 0
+    shared: Count = 0
+    dense_layers: Count = 0
+    sequence: Few = 4096
+    parameters: Positive | None = None  # the published number; the sizes decide
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.experts and not (0 < self.active <= self.experts and self.expert_width):
+            raise ValueError(f"{self.name}: {self.experts} experts need active, at most as many, and expert_width")
+
+
 class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The operator's site file. It takes precedence over the catalog."""
 
@@ -114,6 +142,7 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     rates: tuple[Rate, ...] = ()  # rates of flows on all its machines
     labels: dict[str, str] = {}  # of linkgauge_node_info: rack, rail, cluster
     job: str | None = None  # job on these nodes: "llama3-70b,tp=8,dp=64,tokens=4M,ckpt=2.3TB"
+    network: tuple[Network, ...] = ()  # models of the site, beside those of the catalog
     gate: Gate = Gate()  # when to keep jobs away from a node
     # Variables of programs that linkgauge starts: {"LD_LIBRARY_PATH" = "/opt/nccl/lib"}. Folders in PATH come first.
     environment: dict[Variable, str] = {}

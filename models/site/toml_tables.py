@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import msgspec
+import tomli
 
 T = TypeVar("T")
 
@@ -19,10 +20,10 @@ _MISSING = re.compile("Object missing required field `(.*)`")
 def read_tables(text: str | bytes, kind: type[T]) -> T:
     """The struct that a TOML text holds. ValueError: "machine 3 (ours): gpuss: unknown key; did you mean gpus?"."""
     try:
-        raw = msgspec.toml.decode(text)
+        raw = tomli.loads(text.decode() if isinstance(text, bytes) else text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    except ValueError as error:  # not TOML (DecodeError is a subclass) or not UTF-8
+    except ValueError as error:  # not TOML or not UTF-8: both errors are subclasses
         raise ValueError(str(error)) from None
     return in_tables(raw, kind)
 

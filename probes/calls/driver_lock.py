@@ -56,11 +56,8 @@ def _let_go() -> None:
 
 
 def is_open() -> bool:
-    """Whether a linkgauge process has the driver open."""
-    try:
-        descriptor = open_lock_file(_NAME)
-    except OSError:
-        return False
+    """Whether a linkgauge process has the driver open. Raises OSError if the lock cannot be opened."""
+    descriptor = open_lock_file(_NAME)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

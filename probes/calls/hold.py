@@ -167,8 +167,16 @@ def hold(seconds: float, process: int, what: str = HOLD) -> None:
 
 def end(what: str = HOLD) -> None:
     """Withdraw the request. Raises OSError if this user may not."""
+    remove(_path(what))
+
+
+def remove(path: str) -> None:
+    """Remove what has this name. A folder can have content, so it gets another name. Raises OSError."""
     with suppress(FileNotFoundError):
-        os.unlink(_path(what))
+        try:
+            os.unlink(path)
+        except IsADirectoryError:
+            os.rename(path, f"{path}.{os.urandom(8).hex()}")
 
 
 def _path(what: str) -> str:

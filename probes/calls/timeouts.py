@@ -6,6 +6,7 @@ from ...models.facts.gpu import Driver, Gpu
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 
+_OF_DRIVER = (Driver, Gpu)
 # The `how` of a file that does not answer.
 HOW = "the kernel's log may say which driver hangs; restart the machine if it stays so"
 
@@ -24,4 +25,4 @@ def hung(record: Record) -> bool:
     """Whether the record shows a timeout of a call, a file, the driver or a GPU."""
     if isinstance(record, NotChecked):
         return record.reason is Reason.NO_ANSWER
-    return isinstance(record, Driver | Gpu) and record.failure_reason is Reason.NO_ANSWER
+    return isinstance(record, _OF_DRIVER) and record.failure_reason is Reason.NO_ANSWER

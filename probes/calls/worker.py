@@ -6,7 +6,6 @@ Calls to NVIDIA's driver have their own worker. It is the only process of a serv
 
 from __future__ import annotations
 
-import json
 import os
 import selectors
 import signal
@@ -56,6 +55,8 @@ class Workers(Children):
         try:
             worker = self._worker(group)
             assert worker.stdin
+            import json  # not msgspec: a name of a file may not be UTF-8
+
             worker.stdin.write(json.dumps([what, *args]).encode() + b"\n")
             worker.stdin.flush()
         except OSError as error:

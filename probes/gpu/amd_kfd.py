@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from errno import EBADMSG, EPERM
+
+from msgspec import Struct
 
 from ...models.facts.gpu import Gpu, GpuLink
 from ...models.facts.records import Evidence, NotChecked, Record
@@ -30,8 +31,7 @@ _ONE_HOP = 15  # xGMI weight of each hop
 _MOST_LINKS = 32  # between two GPUs; products have at most four
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
+class _Node(Struct, frozen=True):
     """A topology node that is a GPU."""
 
     number: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import replace
 from typing import TypeGuard
+
+from msgspec.structs import replace
 
 from ...models.facts.gpu import Driver, Gpu
 from ...models.facts.machine import Pci

@@ -10,8 +10,9 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from ctypes import Structure, c_uint32, c_ulonglong, sizeof
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ...models.facts.gpu import Driver, Gpu
 from ...models.facts.reason import Reason
@@ -64,8 +65,7 @@ _CALLS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Struct, frozen=True):
     """A field of Gpu with an NVML field number (nvml.h, "Field Value Enums"), and fallback calls for older drivers."""
 
     number: int

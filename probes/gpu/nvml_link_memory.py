@@ -15,8 +15,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct, field
 
 from ...models.facts.records import Observation
 from ..parsing.nvml_enums import bit_error_rate
@@ -38,8 +39,7 @@ _RATIOS: Mapping[int, str] = {220: "nvlink_effective_ber", 293: "nvlink_raw_ber"
 _CORRECTED = range(235, 251)
 
 
-@dataclass
-class LinkMemory:
+class LinkMemory(Struct):
     """The last answers about the links of one GPU."""
 
     states: Mapping[int, bool]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from ...models.facts.gpu import GpuLink
 from ..parsing.nvml_enums import nvlink_generation, nvlink_rate
@@ -28,8 +29,7 @@ _MOST_LINKS = 36  # NVML_NVLINK_MAX_LINKS
 _BLACKWELL = 5  # generation of NVLink
 
 
-@dataclass(frozen=True, slots=True)
-class _Counter:
+class _Counter(Struct, frozen=True):
     """A link counter: the sum of some fields. A field number belongs to link 0 or 6, or the link is its scope."""
 
     quantity: str

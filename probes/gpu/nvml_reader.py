@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from ...models.facts.gpu import GpuLink
 from ...models.facts.reason import Reason
@@ -18,8 +19,7 @@ T = TypeVar("T")
 _MOST_DIVIDED = 12  # requests of one GPU: two bad fields among 60 are found
 
 
-@dataclass(frozen=True, slots=True)
-class FieldQuery:
+class FieldQuery(Struct, frozen=True):
     """A field, its calls (the first available one is used), their arguments, and the parser of the result."""
 
     field: str
@@ -28,8 +28,7 @@ class FieldQuery:
     read: Callable[[Any], Any] = int
 
 
-@dataclass
-class NvmlReader:
+class NvmlReader(Struct):
     """Reads one device (driver, GPU, link or pair) and holds the results.
 
     The main thread reads these results even if the device's own thread hangs.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
+
+from msgspec import Struct
 
 from ...models.facts.gpu import Driver, Gpu
 from ...models.facts.reason import Reason, reason_of
@@ -37,8 +38,7 @@ _STALL = 0.2
 _CONTAINER = "in a container, give it the GPUs (--gpus all)"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """The reason why a GPU cannot be used."""
 
     reason: Reason

@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from ctypes import c_uint
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from ...models.facts.gpu import Driver, Gpu, GpuLink, GpuPair
 from ...models.facts.reason import Reason

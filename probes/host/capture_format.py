@@ -22,7 +22,6 @@ same arguments is one call with the records of all runs, the first run first.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -91,7 +90,7 @@ def _target(target: str | Refused) -> str:
 def _text_line(line: str) -> str:
     """One line of a text of several lines: unchanged, with tabs; as JSON if an editor would change it."""
     plain = line.replace("\t", " ").isprintable() and line == line.rstrip()
-    return (f"| {line}" if line else "|") if plain else f"|{json.dumps(line)}"
+    return (f"| {line}" if line else "|") if plain else f"|{_json(line)}"
 
 
 def _refused(refused: Refused) -> str:
@@ -101,7 +100,13 @@ def _refused(refused: Refused) -> str:
 def _word(text: str, plain: bool = True) -> str:
     """The rest of a line: unchanged or as JSON."""
     plain = plain and text != "" and text[0] != '"' and text == text.strip() and text.isprintable()
-    return text if plain else json.dumps(text)
+    return text if plain else _json(text)
+
+
+def _json(text: str) -> str:
+    import json  # not msgspec: a text may have bytes that are not UTF-8, as lone surrogates
+
+    return json.dumps(text)
 
 
 def _name(text: str) -> str:
@@ -233,6 +238,8 @@ def _string(text: str) -> str:
     """The inverse of _word()."""
     if not text.startswith('"'):
         return text
+    import json
+
     try:
         value = json.loads(text)
     except ValueError:

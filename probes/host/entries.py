@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+
+class Refused(Struct, frozen=True):
     """Why a file, link or folder could not be read. `code` is the error number, or None."""
 
     code: int | None
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A symbolic link. "": the link is broken. Refused: the target is not known, and it may not be a link."""
 
     target: str | Refused
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """A folder. Refused: it was not listed, so it may contain more names than the capture has."""
 
     refused: Refused | None = None

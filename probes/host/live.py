@@ -19,6 +19,9 @@ from .host import BIGGEST_FILE, Unreadable, follow
 
 _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
 _BOOT = "proc/sys/kernel/random/boot_id"  # random(4): new for each boot of a kernel, the same in all namespaces
+# A read of a file of sysfs returns its whole text, less than a page (kernel documentation, filesystems/sysfs.rst,
+# "Reading/Writing Attribute Data"). So only a longer file, that is a binary one, needs a second read.
+_SYSFS, _PAGE, _WHOLE = "sys/", 4096, 1 << 16
 _LINKS_LAST = 5.0  # seconds; a service reads in cycles, and a device that comes back may have a new path
 
 
@@ -82,6 +85,11 @@ class Live:
     def _content(self, path: str) -> bytes:
         descriptor = self._open(path)
         try:
+            if path.startswith(_SYSFS):
+                content = os.read(descriptor, _WHOLE)
+                if len(content) < _PAGE:
+                    return content
+                return content + read_up_to(descriptor, BIGGEST_FILE)
             return read_up_to(descriptor, BIGGEST_FILE)
         finally:
             os.close(descriptor)

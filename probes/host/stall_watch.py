@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar
+
+from msgspec import Struct
 
 from ...models.facts.reason import Reason
 from ...models.facts.records import Record
@@ -17,8 +18,7 @@ from .host import Host, Unreadable
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Waiting:
+class Waiting(Struct, frozen=True, eq=False):
     """A file whose read has not returned yet."""
 
     path: str

@@ -13,22 +13,36 @@ fs/xfs/xfs_fsops.c, fs/btrfs/messages.c.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 _A = r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
 # Start of an Xid line. Older drivers omit "PCI:" or the domain, all omit the function, and MIG adds "GPU-I:05". Lists
 # of people and programs omit "NVRM:".
-_XID = r"(?<!S)Xid \((?:PCI:)?(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?(?: [^)]{1,40})?\): "
+_XID = (
+    r"(?<!S)Xid \((?:PCI:)?(?P<address>(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.[0-7])?"
+    r"(?: [^)]{1,40})?\): "
+)
+# The driver prints a comma behind the number. A line that ends with the number can be cut: 11 of 119. Longer numbers
+# begin with 10 to 17. A letter behind the number is damage: "7O".
+_CODE = r"(?P<code>1[89]|[2-9][0-9]|[0-9]{3,4}|[0-9]{1,2}(?=[ \t]*\S))(?!\w)"
 _MLX5, _NICS = rf"mlx5_core {_A}(?: \S{{1,20}})?: ", rf"(?:bnxt_en|ice|i40e) {_A}(?: \S{{1,20}})?: "
+
+# A network device behind its driver: "e1000e: eth0 ", "tg3 0000:03:00.0: eth0: ", "eth0: ".
+_NET = (
+    rf"(?:{_A}:? |(?<![\w.-])(?:[a-z][a-z0-9_]{{1,14}}: )?)"
+    r"(?P<name>(?=[a-z]{1,9}[0-9])(?:en|eth|em|wan|lan|ib|hsn|mgmt|p[0-9]{1,3}p)[a-z0-9]{1,14}(?:\.[0-9]{1,4})?):? "
+    r"(?:\w{2,10}: )?(?:NIC )?(?:Copper |Fib(?:er|re) |S[Ee]r[Dd]es )?[Ll]ink (?:is )?"
+)
 
 _DISK = r"(?P<subject>sd[a-z]{1,3}|nvme[0-9]{1,4}(?:c[0-9]{1,4})?n[0-9]{1,4}|vd[a-z]{1,2}|xvd[a-z]{1,2})"
 # A block device with a file system. Loop devices hold images, and their errors are those of the image.
 _STORE = r"(?P<subject>(?!loop|ram|zram|sr[0-9]|fd[0-9])[a-z][a-zA-Z0-9_.-]{1,30})"
+_EDAC = r"EDAC MC(?P<memory>[0-9]{1,3}): "
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """A line pattern: the event kind, a substring of every matching line, and a regular expression."""
 
     kind: str
@@ -67,7 +81,15 @@ FORMS = _forms(
     ),
     # 74; agents also print 71 to 73 with this text.
     ("xid", "Xid (", _XID + r"(?P<code>7[1-4]), .{0,120}\blink (?P<link>[0-9]{1,3})\b"),
-    ("xid", "Xid (", _XID + r"(?P<code>[0-9]{1,4})\b"),
+    # The driver ended the channels of a program after an earlier error of the GPU, which the line names.
+    ("xid", "caused by previous Xid ", _XID + r"45, .{0,200}\bcaused by previous Xid (?P<code>[0-9]{1,4})\b"),
+    ("xid", "Xid (", _XID + _CODE),
+    # An address that was damaged or written in another way. It stays as it is.
+    (
+        "xid",
+        "Xid (",
+        r"(?<!S)Xid \((?P<subject>(?:PCI:)?[0-9a-fA-F]{1,8}(?:[:.-][0-9a-fA-F]{1,4}){2})\): " + _CODE,
+    ),
     # Lists of people: the number before the address.
     (
         "xid",
@@ -96,8 +118,14 @@ FORMS = _forms(
         rf"nvidia(?:: probe of {_A}| {_A.replace('address', 'address2')}: probe "
         r"with driver nvidia) failed with error",
     ),
-    # The line before it, "error received", only names the port that received the message. Since Linux 6.14 the
+    # The line before it names the port that received the message, and the device that sent it. Since Linux 6.14 the
     # severities are "Correctable" and "Uncorrectable".
+    (
+        "aer received",
+        "received",
+        r": (?:AER: )?(?:Multiple )?(?:Correct[a-z]{2,4}|Uncorrect[a-z]{2,4} "
+        rf"\((?P<fatal>Fatal|Non-Fatal)\)) error (?:message )?received(?::| from) {_A}",
+    ),
     ("aer corrected", "PCIe Bus Error", _A + r": (?:AER: )?PCIe Bus Error: severity=Correct"),
     (
         "aer",
@@ -133,6 +161,13 @@ FORMS = _forms(
     ("link down", "Link DOWN", _A + r" (?P<name>\S{1,40}): Port: (?P<link>[0-9]{1,3}) Link DOWN"),
     ("link down", "own", _A + r" (?P<name>\S{1,40}): (?:igb: \S{1,20} )?(?:NIC )?Link (?:is )?[Dd]own\b"),
     ("link down", "ink down", _A + r" (?P<name>\S{1,40}): link down\b"),
+    *(("link down", f"ink {word}", _NET + r"(?:[Dd]own|DOWN)\b") for word in ("down", "Down", "DOWN", "is ")),
+    ("link down", "link change old", r"(?P<name>\S{1,40}): atlantic: link change old [0-9]{2,6} new 0\b"),
+    # The port is up again. Such a line says nothing without one that says that the port went down.
+    *(("link up", f"ink {word}", _NET + r"(?:[Uu]p|UP)\b") for word in ("up", "Up", "UP", "is ")),
+    ("link up", "link change old", r"(?P<name>\S{1,40}): atlantic: link change old [0-9]{1,6} new [0-9]{2,6}\b"),
+    ("link up", "Link ACTIVE", r"(?P<name>\S{1,40}): Port: (?P<link>[0-9]{1,3}) Link ACTIVE"),
+    ("link up", "qede_link_update", r"\[qede_link_update:[0-9]{1,6}\((?P<name>[a-zA-Z][\w.-]{0,20})\)\]Link is up"),
     ("link down", "mlx4_en", r"mlx4_en: (?P<name>[a-zA-Z][\w.-]{0,20}): Link Down$"),
     ("link down", "qede_link_update", r"\[qede_link_update:[0-9]{1,6}\((?P<name>[a-zA-Z][\w.-]{0,20})\)\]Link is down"),
     # The kernel prints "critical medium error" of the block layer after the line of the driver.
@@ -170,7 +205,16 @@ FORMS = _forms(
         r"nvme (?P<subject>nvme[0-9]{1,4}): (?:I/O .{1,80}timeout, (?:abort|reset|disable)|"
         r"controller is down; will reset)",
     ),
-    ("edac", "EDAC MC", r"EDAC MC(?P<memory>[0-9]{1,3}): (?P<count>[0-9]{1,9}) (?P<fatal>CE|UE) "),
+    # With the module ("on CPU_SrcID#0_MC#1_Chan#0_DIMM#0", old: "label "DIMM_A1""), or without.
+    (
+        "edac",
+        "EDAC MC",
+        _EDAC
+        + r"(?P<count>[0-9]{1,9}) (?P<fatal>CE|UE) .{0,120}?\bon (?P<name>(?!any |unknown )[\w#:./-]{3,60})(?= |$)",
+    ),
+    ("edac", "EDAC MC", _EDAC + r"(?P<count>[0-9]{1,9}) (?P<fatal>CE|UE) "),
+    ("edac", "EDAC MC", _EDAC + r"(?P<fatal>CE|UE) .{0,160}?\blabels? \"(?P<name>\w[\w#:./ -]{1,60})\""),
+    ("edac", "EDAC MC", _EDAC + r"(?P<fatal>CE|UE) (?:page|row|- no information)"),
     ("edac", "ncorrected hardware memory error", r"mce: (?P<fatal>Uncorrected) hardware memory error"),
     ("edac", "Memory failure: ", r"(?P<fatal>Memory failure): 0x[0-9a-f]{1,16}: recovery action for "),
     # Linux 5.6 and later: "is above threshold" (commit f6656208f04e).

@@ -1,27 +1,30 @@
 """Messages of the catalog (models/catalog/messages) in a text, at any place of a line.
 
-One pass searches the text for the needles of all messages. Only the patterns of the needles that it finds are compiled.
+The needles of all messages are searched before the patterns. Only the patterns of the needles in the text are compiled.
+Lines whose shape (their text with a 0 for each digit) contains no needle are searched once: texts repeat their lines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from functools import cache
+from typing import Generic, TypeVar
 
-from ...models.catalog.log_messages import Entry, message, pattern, subject_of
+from msgspec import Struct, field
+
+from ...models.catalog.log_messages import Entry, entries, message, pattern, subject_of
 from ...models.facts.machine import Event
 from .forms import Form
 
 Needled = TypeVar("Needled", Entry, Form)
 KIND = "message"
+DOWN, UP = "link down", "link up"  # kinds of events of ports
 _BEFORE, _AFTER = 300, 600  # characters around a needle that can belong to its message: a line may hold a whole log
-_LONG = 1 << 16  # characters; in a longer text, lines that differ in digits only are searched once
 _DIGITS = str.maketrans("123456789", "000000000")
+_MOST_SHAPES, _LONGEST = 1 << 14, 500  # shapes that are kept, and characters of each
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A message in a text: its position, and the name and the subject of its row."""
 
     start: int
@@ -34,18 +37,48 @@ class Found:
         return Event(key="", kind=KIND, subject=self.subject, name=self.name, text=text, count=1)
 
 
-def find_messages(text: str, entries: Sequence[Entry]) -> list[Found]:
+class Needles(Struct, Generic[Needled], frozen=True, eq=False):
+    """Entries or forms, the shapes of their needles, and shapes of lines that contain none of these."""
+
+    entries: Sequence[Needled]
+    shapes: Sequence[str]
+    absent: set[str] = field(default_factory=set[str])
+
+
+def needles(entries: Sequence[Needled]) -> Needles[Needled]:
+    """The needles of these entries or forms."""
+    return Needles(entries, [entry.needle.translate(_DIGITS) for entry in entries])
+
+
+@cache
+def catalog(*files: str) -> Needles[Entry]:
+    """The needles of these files of models/catalog/messages, without `.toml`."""
+    return needles(entries(*files))
+
+
+def find_messages(text: str, needles: Needles[Entry]) -> list[Found]:
     """The messages in a text of many lines, in their order."""
-    some = present(text, entries)
-    return sorted((found for entry in some for found in _find(text, entry)), key=lambda one: one.start)
+    return _found(text, present(text, needles))
 
 
-def present(text: str, entries: Iterable[Needled]) -> list[Needled]:
-    """The entries or forms whose needles the text contains."""
-    if len(text) <= _LONG:
-        return [entry for entry in entries if entry.needle in text]
-    shapes = "\n".join(set(text.translate(_DIGITS).split("\n")))
-    return [entry for entry in entries if entry.needle.translate(_DIGITS) in shapes]
+def _found(text: str, entries: Iterable[Entry]) -> list[Found]:
+    return sorted((found for entry in entries for found in _find(text, entry)), key=lambda one: one.start)
+
+
+def present(text: str, needles: Needles[Needled]) -> list[Needled]:
+    """The entries or forms whose needles the text contains. Digits of a needle stand for any digits."""
+    lines = set(text.translate(_DIGITS).split("\n")) - needles.absent
+    if not lines:
+        return []
+    shapes = "\n".join(lines)
+    found = [number for number, needle in enumerate(needles.shapes) if needle in shapes]
+    if len(lines) + len(needles.absent) > _MOST_SHAPES:
+        needles.absent.clear()
+    if len(lines) <= _MOST_SHAPES:
+        some = [needles.shapes[number] for number in found]
+        short = (line for line in lines if len(line) <= _LONGEST)
+        needles.absent.update(line for line in short if not any(needle in line for needle in some))
+    return [needles.entries[number] for number in found]
 
 
 def _find(text: str, entry: Entry) -> Iterator[Found]:
@@ -62,15 +95,19 @@ def _find(text: str, entry: Entry) -> Iterator[Found]:
 
 
 def without_lone_ends(events: Iterable[Event]) -> Iterator[Event]:
-    """The events without messages that end others which the log does not have: most are lines of a healthy machine."""
+    """The events without those that end others which the log does not have: most are lines of a healthy machine."""
     every = list(events)
     names = {event.name for event in every if event.kind == KIND}
+    downs = {event.name for event in every if event.kind == DOWN}
     for event in every:
-        if event.kind != KIND or (row := message(event.name or "")).code or names & {*row.clears}:
+        if event.kind == UP:
+            if event.name in downs:
+                yield event
+        elif event.kind != KIND or (row := message(event.name or "")).code or names & {*row.clears}:
             yield event
 
 
 def message_event(text: str, entries: Sequence[Entry]) -> Event | None:
     """The event of the first message in a line."""
-    found = find_messages(text, entries)
+    found = _found(text, entries)
     return found[0].event(text) if found else None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from typing import Any
 
-from ...models.catalog.log_messages import KERNEL, Entry, disk_name, entries
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ...models.catalog.log_messages import KERNEL, Entry, disk_name
 from ...models.facts.machine import Event
 from ...models.facts.records import Evidence
 from ...models.facts.units import from_gigabits
 from .forms import FORMS
-from .messages import message_event, present
+from .messages import catalog, message_event, present
 
 _HOUR, _DAY = 3600.0, 86400.0  # seconds
 _SILENCE = 180.0  # seconds between two bursts of lines (NVIDIA/NVSentinel, health-events-analyzer: burstWindow)
@@ -37,11 +39,21 @@ def event_of(text: str, messages: Sequence[Entry] = ()) -> Event | None:
 
 
 def events_in(lines: Iterable[tuple[float, str]]) -> Iterator[tuple[float, Event]]:
-    """Yield the events of kernel log lines, with their times. The catalog is searched for many lines at once."""
+    """Yield the events of kernel log records, with their times. The catalog is searched for many lines at once."""
     remaining = iter(lines)
     while block := list(islice(remaining, _BLOCK)):
-        messages = present("\n".join(text for _, text in block), entries(*KERNEL))
-        yield from ((at, event) for at, text in block if (event := event_of(text, messages)))
+        messages = present("\n".join(text for _, text in block), catalog(*KERNEL))
+        yield from ((at, event) for at, text in block if (event := _event_of_kernel(text, messages)))
+
+
+def _event_of_kernel(text: str, messages: Sequence[Entry]) -> Event | None:
+    """The event of a whole record, if no user can have chosen its text."""
+    event = event_of(text, messages)
+    if event is None:
+        return None
+    from .user_text import is_of_user  # imported only for an event: it compiles long patterns
+
+    return None if is_of_user(text) else event
 
 
 def _event(kind: str, text: str, groups: Mapping[str, str | None]) -> Event:
@@ -53,6 +65,7 @@ def _event(kind: str, text: str, groups: Mapping[str, str | None]) -> Event:
         address = f"0000:{address}"
     if address and "." not in address:
         address = f"{address}.0"
+    address = address.lower() if address else None
     return Event(
         key="",
         kind=kind,
@@ -87,8 +100,7 @@ def _rate(gigabits: str | None) -> float | None:
     return from_gigabits(float(gigabits)) if gigabits else None
 
 
-@dataclass(slots=True)
-class _Series:
+class _Series(Struct):
     """Equal events: the latest one, its time, and the time and count of each."""
 
     last: Event

@@ -6,7 +6,8 @@ Programs and drivers write any text into the log, and the events of the log are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ...models.facts.machine import Event
 from ..parsing.harmless import reduced

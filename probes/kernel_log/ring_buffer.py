@@ -6,15 +6,15 @@ Sources: kernel documentation, ABI/testing/dev-kmsg; journalctl(1).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ...models.facts.machine import Event
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
+from .bonds import is_contradicted
 from .messages import without_lone_ends
 from .patterns import events_in, group_events, merged
-from .private_words import without_private_words
 
 KMSG, STAT = "dev/kmsg", "proc/stat"
 _RECORD = re.compile(r"(?P<head>[0-9]{1,9},(?P<sequence>[0-9]{1,20}),(?P<microseconds>[0-9]{1,15}),[^;]*;)(?P<text>.*)")
@@ -41,7 +41,7 @@ def read_kernel_log(host: Host) -> Iterator[Record]:
         earlier = list(host.call("journal", str(start), deadline=_DEADLINE))
         events = list(merged((one for one in earlier if isinstance(one, Event)), events))
         yield from (_cut_short(one, start) for one in earlier if isinstance(one, NotChecked))
-    yield from without_private_words(without_lone_ends(events))
+    yield from _public(events, host)
 
 
 def relevant(log: str) -> str:
@@ -108,7 +108,15 @@ def _from_journal(host: Host, refusal: Unreadable) -> Iterator[Record]:
         elif not isinstance(record, Event):
             yield record
     events = (record for record in records if isinstance(record, Event))
-    yield from without_private_words(without_lone_ends(events))
+    yield from _public(events, host)
+
+
+def _public(events: Iterable[Event], host: Host) -> Iterator[Event]:
+    """The events that count, without private words."""
+    if counted := [*without_lone_ends(event for event in events if not is_contradicted(event, host))]:
+        from .private_words import without_private_words  # imported only for an event: it compiles many patterns
+
+        yield from without_private_words(counted)
 
 
 def _boot_time(host: Host) -> float:

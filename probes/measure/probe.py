@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from ...models.facts.records import Record
 from ...models.report import Report
@@ -14,8 +15,7 @@ from ..host.host import Host
 Effort: TypeAlias = Literal["passive", "quick", "full"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
+class Probe(Struct, frozen=True, kw_only=True):
     """One call (calls/registry.py) that moves bytes, and its cost on a healthy machine."""
 
     name: str  # of the call: "host_copy"
@@ -35,8 +35,7 @@ class Probe:
         yield from host.call(self.name, *self.args, deadline=self.deadline)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """What a run measures: the requested effort, devices and targets."""
 
     effort: Effort = "quick"

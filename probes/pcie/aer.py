@@ -61,6 +61,7 @@ def _serviced(host: Host) -> Collection[str] | None:
     return {found["port"] for name in names if (found := _AER_SERVICE.fullmatch(name))}
 
 
+@lru_cache(maxsize=1024)
 def _root_port(folder: str) -> str:
     """Return the topmost function of the path. Intel VMD has a further root below a function."""
     above = ""

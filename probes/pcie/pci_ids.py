@@ -10,9 +10,9 @@ from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 
-_LEGAL = re.compile(r",| (?=Inc|Corp|Tech|Electronics|Co\b|Ltd|Limited|Semi|GmbH|/|\[)")  # suffixes of vendor names
+_LEGAL = r",| (?=Inc|Corp|Tech|Electronics|Co\b|Ltd|Limited|Semi|GmbH|/|\[)"  # suffixes of vendor names
 # The product in brackets follows the chip's name; the file of 2023 has "GH100[H100 SXM5 80GB]".
-_PRODUCT = re.compile(r"(?: |(?=\[[A-Z]+[0-9]))\[([^\[\]]+)\]$")
+_PRODUCT = r"(?: |(?=\[[A-Z]+[0-9]))\[([^\[\]]+)\]$"
 FILES = ("usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/pci.ids")
 
 
@@ -65,8 +65,8 @@ def _name(lines: str, device: int) -> str | None:
     start = lines.find(f"\n\t{device:04x}  ")
     if start < 0:
         return None
-    maker = _LEGAL.split(lines.partition("\n")[0][6:].strip())[0]
+    maker = re.split(_LEGAL, lines.partition("\n")[0][6:].strip())[0]
     text = lines[start + 8 :].partition("\n")[0].strip()
-    product = _PRODUCT.search(text)
+    product = re.search(_PRODUCT, text)
     name = product[1] if product else text
     return name if name.startswith(maker) and name else f"{maker} {name}".strip() or None

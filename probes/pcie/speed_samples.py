@@ -7,7 +7,8 @@ load.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...models.facts.records import Evidence, Observation, Record
 from ...models.facts.units import as_transfers
@@ -18,8 +19,7 @@ from .power import is_asleep
 FEWEST = 5  # samples that a result needs
 
 
-@dataclass(slots=True)
-class LinkSamples:
+class LinkSamples(Struct):
     """Samples of the links above a device. `folder` is the device's sysfs folder, with symbolic links resolved."""
 
     host: Host

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..host.host import Host, Unreadable
 from .mounts import is_network_type, unescaped
@@ -13,8 +14,7 @@ _BLOCK = "sys/class/block"
 _LINE = re.compile(r"\d+ \d+ (?P<number>\d+:\d+) \S+ (?P<point>\S+) .* - (?P<fstype>\S+) (?P<source>\S+) \S*")
 
 
-@dataclass(frozen=True, slots=True)
-class MountedFolder:
+class MountedFolder(Struct, frozen=True):
     """A mount point, or a folder below it, and its block device if there is one."""
 
     point: str

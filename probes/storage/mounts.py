@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ...models.facts.machine import Mount
 from ...models.facts.reason import Reason
@@ -52,12 +53,23 @@ def _mounts(text: str) -> tuple[Mapping[str, Mount], str | None]:
     invalid = None
     for line in text.split("\n"):
         device, point, fstype, options, *_ = *map(unescaped, line.split(" ")), "", "", "", ""
-        if point.startswith("/") and fstype and "\0" not in point:
+        if _is_of_a_user(fstype, options):
+            mounts = {key: one for key, one in mounts.items() if not f"{key}/".startswith(f"{point}/")}
+        elif point.startswith("/") and fstype and "\0" not in point:
             read_only = "ro" in options.split(",")
             mounts[point] = Mount(key=point, device=device, fstype=fstype, read_only=read_only)
         else:
             invalid = f"{shown(line)} is not a mount"
     return mounts, invalid
+
+
+def _is_of_a_user(fstype: str, options: str) -> bool:
+    """Whether a user other than root mounted it, who decides what it answers (Documentation/filesystems/fuse.rst).
+
+    It says nothing about the machine: it can be full, or never answer, and hides the mounts below it.
+    """
+    user = re.search(r"(?:^|,)user_id=([0-9]+)", options)
+    return fstype.startswith("fuse") and bool(user and int(user[1]))
 
 
 def _with_super_block(host: Host, table: str, stores: list[Mount]) -> Iterator[Mount]:

@@ -28,6 +28,7 @@ from datetime import timezone
 from functools import partial
 
 import msgspec
+import tomli
 
 from ...models.facts.jsonl import encode
 from ...models.facts.records import Record
@@ -69,10 +70,10 @@ _CALLING_SOURCES = (
 def build(text: str) -> Recorded:
     """Return the node that a TOML text describes. Raises ValueError with the error in the description."""
     try:
-        node = msgspec.toml.decode(text, type=Node)
+        node = msgspec.convert(tomli.loads(text), Node)
     except RecursionError:
         raise ValueError("the description is nested too deeply") from None
-    except msgspec.DecodeError as broken:
+    except ValueError as broken:
         raise ValueError(str(broken)) from None
     taken = _taken(node)
     functions = place(node)

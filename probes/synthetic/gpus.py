@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from ...models.catalog.gpus import Product, products
 from ...models.facts.gpu import Gpu
@@ -21,11 +21,10 @@ T = TypeVar("T")
 C2C_RATE = 44.712e9  # bytes per second of one link (`nvidia-smi c2c -s` of a GH200; NCCL's topology of a GB300)
 _CLOCK_AT_REST, _MEMORY_CLOCK_AT_REST = 345e6, 405e6  # nvidia-smi -q of an H100; of an A10G in P8
 _OF_FABRIC = ("fabric_status", "fabric_clique", "fabric_cluster")
-_FIELDS = frozenset(Gpu.__dataclass_fields__) - {"key", "cites"}
+_FIELDS = frozenset(Gpu.__struct_fields__) - {"key", "cites"}
 
 
-@dataclass(frozen=True)
-class Listed:
+class Listed(Struct, frozen=True, dict=True):
     """A GPU that the driver shows. `ends` are the remote ends of its NVLinks; None for a hidden switch."""
 
     key: str

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
+import tomli
 
 Kind: TypeAlias = Literal["port", "gpu", "nvswitch", "nic", "nvme", "sata", "display", "other"]
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
@@ -99,4 +100,4 @@ class Model(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
 def models() -> Mapping[str, Model]:
     """Return the models of models.toml, by name."""
     with open(f"{os.path.dirname(__file__)}/models.toml", "rb") as file:
-        return msgspec.toml.decode(file.read(), type=dict[str, Model])
+        return msgspec.convert(tomli.load(file), dict[str, Model])

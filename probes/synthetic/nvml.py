@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
+
+from msgspec.structs import replace
 
 from ...models.facts.gpu import Driver, Gpu, GpuLink, GpuPair
 from ...models.facts.machine import Service

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...models.catalog.settings import Row, settings
 from ...models.facts.machine import Setting
@@ -28,8 +29,7 @@ _CONDITIONS: Mapping[str, Callable[[Host], object]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Machine:
+class _Machine(Struct, frozen=True):
     """Values of a machine that are read once for all rows."""
 
     host: Host

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from posixpath import dirname, join
+
+from msgspec import Struct
 
 from ..host.host import Host, Unreadable
 from .job_cgroups import CGROUPS, Unknown, populated, runs
@@ -27,8 +28,7 @@ _HOLDS = re.compile(r"^[^#\n]*\blinkgauge hold [^\n]*--for\b", re.MULTILINE)
 _MOST_INCLUDED = 4  # files, each included by the one before
 
 
-@dataclass(frozen=True, slots=True)
-class _Setting:
+class _Setting(Struct, frozen=True):
     name: str  # in lower case
     value: str
     folder: str  # of the file with this setting

@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from linkgauge.agent.inputs.resolve import from_paths
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.models.facts.machine import Numa, Package, Pci
@@ -26,6 +27,7 @@ from linkgauge.models.facts.pcie_rates import rated
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.entries import Link
+from linkgauge.probes.host.host import Host
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.pcie.pci import read_pci
 from tests.support.nodes.trees import tree
@@ -36,6 +38,11 @@ WITHOUT_XML = ("32intel64-2p8co2t+8ve",)
 # In the record of its configuration space, this bridge leads to bus 0. lstopo leaves out bridges whose buses cannot be
 # (hwloc_pcidisc_find_bridge_buses of hwloc/plugins.h); it is in sysfs, so we show it.
 HIDDEN = {"32em64t-2n8c+dax+nvme+mic+dimms": {"0000:00:11.0"}}
+# Two thirds of the files, which nothing here compares. The other test of a record reads them from the archive.
+_UNREAD = re.compile(
+    r"/(acpi_cppc|cache|cpufreq|cpuidle|cpuset|firmware|LNXSYSTM:00|microcode|power|regs|thermal_throttle)(/|$)"
+    r"|/memory\d+$"
+)
 _TYPE = re.compile(r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\]")
 _BUSES = re.compile(r"([0-9a-f]{4}:)\[([0-9a-f]{2})-[0-9a-f]{2}\]")
 
@@ -61,10 +68,11 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             pytest.skip(f"the recorded machines are not here: {RECORDS}")
         folder = tmp_path_factory.mktemp("machine")
         with tarfile.open(RECORDS / f"{name}.tar.bz2") as archive:
+            wanted = [member for member in archive if not _UNREAD.search(member.name)]
             if hasattr(tarfile, "data_filter"):  # Python before 3.10.12 has none
-                archive.extractall(folder, filter="data")
+                archive.extractall(folder, wanted, filter="data")
             else:
-                archive.extractall(folder)
+                archive.extractall(folder, wanted)
         (root,) = folder.iterdir()  # its name differs from the archive's
         return root
 
@@ -73,9 +81,11 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.mark.parametrize("name", WITH_XML)
 @pytest.mark.slow
-def test_as_lstopo_showed_it_then(name: str, unpacked: Callable[[str], Path]) -> None:
-    root = unpacked(name)
-    assert by_us(root, name) == by_lstopo((RECORDS / f"{name}.xml").read_text())
+@pytest.mark.skipif(not RECORDS.is_dir(), reason=f"the recorded machines are not here: {RECORDS}")
+def test_as_lstopo_showed_it_then(name: str) -> None:
+    """From the archive as it is; the other test reads the files on a disk."""
+    host = from_paths([str(RECORDS / f"{name}.tar.bz2")]).host
+    assert by_us(host, name) == by_lstopo((RECORDS / f"{name}.xml").read_text())
 
 
 @pytest.mark.skipif(not shutil.which("lstopo"), reason="lstopo is not installed (package hwloc-nox)")
@@ -87,7 +97,7 @@ def test_as_lstopo_shows_it_now(name: str, unpacked: Callable[[str], Path]) -> N
     shown = subprocess.run(
         command, env={**os.environ, "HWLOC_FSROOT": str(root)}, capture_output=True, text=True, check=True, timeout=60
     )
-    assert by_us(root, name) == by_lstopo(shown.stdout)
+    assert by_us(Live(str(root)), name) == by_lstopo(shown.stdout)
 
 
 def test_a_bridge_of_which_a_copy_has_only_the_folder() -> None:
@@ -107,9 +117,8 @@ def test_a_bridge_of_which_a_copy_has_only_the_folder() -> None:
     assert parents == {"0000:5d:02.0": "pci0000:5d", "0000:5e:00.0": "0000:5d:02.0", "0000:60:00.0": "0000:5e:00.0"}
 
 
-def by_us(root: Path, name: str) -> Machine:
+def by_us(host: Host, name: str) -> Machine:
     """Without the functions that lstopo hides. Our output must have them."""
-    host = Live(str(root))
     snapshot = assemble((said for reader in SOURCES for said in collect(reader, host)), Site(), host.now())
     functions = dict(snapshot.of(Pci))
     shown = {device.id for device in snapshot.topology.devices}

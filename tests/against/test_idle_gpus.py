@@ -60,8 +60,10 @@ def test_memory_that_the_driver_scrubs_is_no_job(node: Callable[[str], tuple[Mac
 
 def test_a_process_needs_no_second_look(node: Callable[[str], tuple[Machine, Path]]) -> None:
     host, file = node("gpu.*.util=100\ngpu.1.procs=1")
-    Timer(1.5, lambda: file.write_text("gpus=2\n")).start()
+    ending = Timer(60, lambda: file.write_text("gpus=2\n"))
+    ending.start()
     assert gpus_in_use(host) == "processes use gpu1"
+    ending.cancel()
 
 
 def test_memory_of_a_grace_gpu_is_memory_of_the_kernel(node: Callable[[str], tuple[Machine, Path]]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.records import Evidence, Flow, Observation
@@ -51,7 +51,7 @@ def test_it_clears_what_was_logged_before(captures: Path, tmp_path: Path) -> Non
     assert rest[0].startswith("  cleared      nvswitch-error 0000:d9:00.0: SXid 20034")
     assert verdict(captures, "logged", *state) == (0, [("nvswitch-error", "info")])
     assert verdict(captures, "logged")[0] == 2  # of a recording nobody keeps anything, unless told to
-    text = " ".join(linkgauge("diagnose", "--from", "logged", *state, cwd=captures).stdout.split())
+    text = " ".join(linkgauge("diagnose", "-v", "--from", "logged", *state, cwd=captures).stdout.split())
     assert f"(the node was accepted {THEN}, after it)" in text
     again = linkgauge("accept", "--from", "logged", *state, cwd=captures)
     assert "cleared" not in again.stdout

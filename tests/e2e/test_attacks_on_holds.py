@@ -6,6 +6,7 @@ Each attack was possible while `/run/linkgauge` was writable for all users (mode
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -126,9 +127,76 @@ def test_locks_of_another_user_delay_no_command_of_root(folder: Path, command: s
         assert results == ["locked"] * 2
         began = time.monotonic()
         done = CliRunner().invoke(main, [command, "--for", "30s"])
-        assert (done.exit_code, done.output) == (0, "")
+        assert done.exit_code == 0
+        assert done.output.startswith("This machine is ")
+        assert done.output.endswith(f" To end it: linkgauge {command} --end\n")
         assert time.monotonic() - began < 1
         assert not is_open()
+
+
+@pytest.mark.parametrize("kind", ["link", "link to nothing", "folder", "socket"])
+@pytest.mark.parametrize("command", ["hold", "release"])
+def test_other_kinds_of_files_delay_no_command(folder: Path, tmp_path: Path, command: str, kind: str) -> None:
+    """A member of the group can put them at all names. Before, the commands failed, some of them after 5 s."""
+    victim = tmp_path / "victim"
+    victim.write_text("of root")
+    for name in (*FILES, f"linkgauge.{command}"):
+        if kind == "folder":
+            (folder / name).mkdir()
+            (folder / name / "content").write_text("")
+        elif kind == "socket":
+            with socket.socket(socket.AF_UNIX) as one:
+                one.bind(str(folder / name))
+        else:
+            (folder / name).symlink_to(victim if kind == "link" else tmp_path / "none")
+    began = time.monotonic()
+    done = CliRunner().invoke(main, [command, "--for", "30s"])
+    assert done.exit_code == 0
+    assert done.output.startswith("This machine is ")
+    assert done.output.endswith(f" To end it: linkgauge {command} --end\n")
+    assert time.monotonic() - began < 1
+    assert hold.active_request(command)
+    with locked() as why:
+        assert why is None
+    assert not is_open()
+    assert victim.read_text() == "of root"
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_lock_that_cannot_be_opened_delays_no_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process that makes a folder of it again and again. Before, the command failed after 5 s."""
+    path = folder / "linkgauge.lock"
+    path.mkdir()
+    rename = os.rename
+
+    def again(old: str, new: str) -> None:
+        rename(old, new)
+        os.mkdir(old)
+
+    monkeypatch.setattr(os, "rename", again)
+    began = time.monotonic()
+    done = CliRunner().invoke(main, ["hold", "--for", "30s"])
+    assert time.monotonic() - began < 1
+    assert done.exit_code == 1
+    assert done.output == (
+        f"{path}: another process replaces this file again and again: "
+        "cannot see whether a process uses the machine; remove this file\n"
+    )
+    assert hold.held()
+
+
+@as_root
+def test_the_group_can_open_locks_that_are_older_than_the_group(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with locked():
+        assert not is_open()
+    assert [(folder / name).stat().st_mode & 0o777 for name in FILES] == [0o600] * 2 or hold.group_id()
+    monkeypatch.setattr(hold, "_NAME", _GROUP)
+    packaged(folder)
+    with locked():
+        assert not is_open()
+    for name in FILES:
+        status = (folder / name).stat()
+        assert (status.st_gid, status.st_mode & 0o777) == (hold.group_id(), 0o660)
 
 
 @as_root

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Iterator
+from functools import cache, partial
+from pathlib import PurePosixPath
 
 import pytest
+from msgspec.structs import replace
 
+from linkgauge.agent.pipeline.diagnose import diagnose
+from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
 from linkgauge.models.catalog import codes
+from linkgauge.models.facts.records import Record
 from linkgauge.models.report import Report
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.capture.recorder import Recording
 from linkgauge.probes.host.entries import Entry, Refused
-from tests.support.nodes.described import files, found, missed, node, report_of, with_entry
+from linkgauge.probes.host.host import Host
+from tests.support.nodes.described import files, found, missed, node, report_of, steady, with_entry
 
 pytestmark = pytest.mark.slow
 
+# LINKGAUGE_CAMPAIGN=1 breaks each file. CI breaks each third one, so that it ends in time.
+EVERY = int(os.environ.get("LINKGAUGE_CAMPAIGN", "3"))
 FAULTS: dict[str, Entry | None] = {
     "missing": None,
     "unreadable": Refused(5, "Input/output error"),
@@ -38,11 +49,13 @@ NUMBER = re.compile(r"\d+")
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", ["desktop", "hgx-h100"])
-def test_one_file_of_each_kind(name: str, fault: str) -> None:
-    """The kind of a file is its name without numbers."""
+def test_a_report_with_kept_records_is_the_report_of_a_whole_reading(name: str, fault: str) -> None:
+    """The kind of a file is its name without numbers. Each tenth kind is compared."""
     kinds = {NUMBER.sub("*", path.rpartition("/")[2]): path for path in read_of(name)}
     assert len(kinds) > 50
-    assert broken_by(name, fault, kinds.values()) == {}
+    for path in list(kinds.values())[::10]:
+        whole = report_of(with_entry(node(name), path, FAULTS[fault]))
+        assert steady(with_fault(name, fault, path)) == steady(whole), path
 
 
 @pytest.mark.slow
@@ -51,7 +64,7 @@ def test_one_file_of_each_kind(name: str, fault: str) -> None:
     ("name", "share"), [(name, share) for name, shares in WHOLE.items() for share in range(shares)]
 )
 def test_each_file_in_turn(name: str, share: int, fault: str) -> None:
-    assert broken_by(name, fault, read_of(name)[share :: WHOLE[name]]) == {}
+    assert broken_by(name, fault, read_of(name)[share :: WHOLE[name]][::EVERY]) == {}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -79,6 +92,34 @@ def healthy(name: str) -> Report:
 
 
 @cache
+def places_and_records(name: str) -> dict[str, tuple[frozenset[str], tuple[Record, ...]]]:
+    """The places that each source reads or lists on the healthy node, and its records, by the name of the source."""
+    found = {}
+    for source in SOURCES:
+        host = Recording(node(name))
+        records = tuple(source.read(host))
+        found[source.name] = frozenset(host.recorded().entries), records
+    return found
+
+
+def _same(records: tuple[Record, ...], host: Host) -> Iterator[Record]:
+    return iter(records)
+
+
+def with_fault(name: str, fault: str, path: str) -> Report:
+    """The report of the node with the fault at the path. A source that does not read the path, nor a folder above it,
+    gives its records of the healthy node: reading them again takes most of the time of a diagnosis.
+    """
+    touched = {path, *(str(folder) for folder in PurePosixPath(path).parents)} if fault == "missing" else {path}
+    readers = []
+    for source in SOURCES:
+        places, records = places_and_records(name)[source.name]
+        kept = places.isdisjoint(touched)
+        readers.append(replace(source, read=partial(_same, records)) if kept else source)
+    return diagnose(with_entry(node(name), path, FAULTS[fault]), readers, measure_nothing, Site())
+
+
+@cache
 def read_of(name: str) -> list[str]:
     return list(files(node(name)))
 
@@ -102,7 +143,7 @@ def broken_by(name: str, fault: str, paths: Iterable[str]) -> dict[str, list[str
     """Unexpected changes, by the file with the fault."""
     broken = {}
     for path in paths:
-        report = report_of(with_entry(node(name), path, FAULTS[fault]))
+        report = with_fault(name, fault, path)
         exactly = fault != "missing" and not SHARED.search(path)
         if problems := broken_promises(healthy(name), report, exactly):
             broken[path] = problems

@@ -153,7 +153,7 @@ def check_mistake(command: str, code: int, output: str, errors: str) -> None:
 def test_without_a_command_there_is_help() -> None:
     done = linkgauge()
     assert done.returncode in (0, 64)  # click before 8.2 treats this as a request for help, not as a mistake
-    assert "Commands:" in done.stdout + done.stderr
+    assert "Inspect:" in done.stdout + done.stderr
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
@@ -281,7 +281,7 @@ def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:
     assert shown.returncode == done.returncode == EXIT["unknown"]
     assert "\x1b" not in shown.stdout
     assert "\nVERDICT" not in shown.stdout
-    assert "copy the file into the folder" in shown.stdout
+    assert "copy the file into the folder" in linkgauge("diagnose", "-v", "--from", str(tmp_path)).stdout
     assert linkgauge("topology", "--from", str(tmp_path), "--format", "json").returncode == 0
 
 

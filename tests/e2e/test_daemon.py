@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.agent.pipeline.diagnose import Memory
 from linkgauge.agent.pipeline.hang_guard import HangGuard

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.mounts import needs_proc, needs_terminals
 from tests.support.paths import ROOT
 from tests.support.programs.hanging_mount import hanging_mount
 from tests.support.waiting import until
@@ -76,6 +78,7 @@ def test_sigterm_ends_a_command_that_hangs_within_two_seconds(hung: Path) -> Non
         assert time.monotonic() - sent < 2
 
 
+@needs_proc
 def test_the_child_of_a_killed_command_ends() -> None:
     with started("diagnose", "--root", "/") as command:
         until(lambda: bool(psutil.Process(command.pid).children()))
@@ -85,6 +88,7 @@ def test_the_child_of_a_killed_command_ends() -> None:
         until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
 
 
+@needs_proc
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_command_and_its_child(tmp_path: Path, sent: signal.Signals) -> None:
     """The input is a pipe without an end. The exit is that of a command without a child."""
@@ -97,6 +101,43 @@ def test_a_signal_ends_the_command_and_its_child(tmp_path: Path, sent: signal.Si
         until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
 
 
+@needs_proc
+@needs_terminals
+@pytest.mark.parametrize("times", [2, pytest.param(1, marks=pytest.mark.slow)])
+def test_ctrl_c_ends_a_command_whose_child_hangs(times: int) -> None:
+    """The terminal sends the signal to both processes. A stopped child ends as little as one that hangs in a driver."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execve(sys.executable, [*COMMAND, "diagnose", "--from", "-"], PATHS)
+    command = psutil.Process(pid)
+    until(lambda: bool(command.children()))
+    (child,) = command.children()
+    child.suspend()
+    try:
+        for _ in range(times):
+            os.write(terminal, b"\x03")
+            time.sleep(0.1)
+        assert command.wait(20) == -signal.SIGINT
+        until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+    finally:
+        with suppress(psutil.Error):
+            child.kill()
+        os.close(terminal)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "said"), [("wrong", 1, "wrong\n"), ([], 1, "[]\n"), (None, 0, ""), (300, 44, "")]
+)
+def test_the_exit_code_of_python(code: object, status: int, said: str) -> None:
+    script = (
+        "import sys\nfrom linkgauge.agent.cli import entry\n"
+        f"entry._main = lambda: sys.exit({code!r})\nsys.argv[1:] = ['diagnose']\nentry.run()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], env=PATHS, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (status, said)
+
+
+@needs_proc
 def test_nohup_is_respected(tmp_path: Path) -> None:
     command = ("nohup", *COMMAND, "diagnose", "--from", "-")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=PATHS) as one:

@@ -20,8 +20,16 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 WORK = "a, b = bytearray(1 << 27), bytearray(1 << 27)\nwhile True: a[:] = b"
 
 
+@pytest.fixture(autouse=True)
+def _no_slurmd() -> None:
+    """Wait until the test of Slurm, which may run beside this one, has ended its slurmd: it is a reason of its own."""
+    end = time.monotonic() + 120
+    while any(one.info["name"] == "slurmd" for one in psutil.process_iter(["name"])) and time.monotonic() < end:
+        time.sleep(0.2)
+
+
 @pytest.fixture
-def _memory_bound() -> Iterator[None]:
+def _memory_bound(_no_slurmd: None) -> Iterator[None]:
     """Two threads' worth of copying memory, in processes, once it has begun."""
     with (
         subprocess.Popen([sys.executable, "-c", WORK]) as first,
@@ -53,7 +61,7 @@ def _a_lock_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_memory_bound_program_is_not_disturbed() -> None:
     done = diagnosed()
     text = " ".join(done.stdout.split())
-    assert "why not measured: the CPUs are " in text
+    assert "not measured: the CPUs are " in text
     assert "MEASURED" not in text
     assert done.stderr == ""
 
@@ -70,5 +78,5 @@ def test_force_says_what_it_overrides() -> None:
 def test_force_does_not_override_a_hold() -> None:
     hold.hold(60, 7)
     done = diagnosed("--force")
-    assert f"why not measured: held by {getuser()}, process 7, for another " in " ".join(done.stdout.split())
+    assert f"not measured: held by {getuser()}, process 7, for another " in " ".join(done.stdout.split())
     assert done.stderr == ""

@@ -78,9 +78,12 @@ def test_root_is_not_needed() -> None:
 
 def test_a_capture_gives_the_same_report(tmp_path: Path) -> None:
     capture = str(tmp_path / "this.capture")
-    subprocess.run([sys.executable, *COMMAND, "capture", capture], env=PATHS, check=True, timeout=60)
-    then, now = report("diagnose", "--from", capture), report("diagnose", "--passive")
-    assert steady(then) == steady(now)
+    for _ in range(10):  # other tests mount file systems, attach disks and create network devices
+        subprocess.run([sys.executable, *COMMAND, "capture", capture], env=PATHS, check=True, timeout=60)
+        then, now = steady(report("diagnose", "--from", capture)), steady(report("diagnose", "--passive"))
+        if then == now:
+            break
+    assert then == now
 
 
 def reachable_python() -> str:
@@ -108,5 +111,5 @@ def steady(said: Any) -> Any:
     """The report without what differs from one moment to the next, and from a machine to its capture."""
     observed = [(one["about"], one["quantity"]) for one in said["observations"] if one["quantity"] != "link_speed"]
     runs = [(run["name"], run["ok"]) for run in said["runs"]]
-    parts = {name: said[name] for name in said if name not in ("node", "source", "taken_at")}
+    parts = {name: said[name] for name in said if name not in ("node", "source", "taken_at", "seconds")}
     return {**parts, "observations": observed, "runs": runs}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import tomli
 
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.run_source import collect
@@ -19,15 +18,10 @@ from linkgauge.models.facts.registry import KINDS
 from linkgauge.probes.gpu.nvml import state
 from tests.support.nodes.described import node
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 ROOT = Path(__file__).parents[2]
 TABLE = {
     kind: rows
-    for kind, rows in tomllib.loads((ROOT / "docs" / "fact-sources.toml").read_text(encoding="utf-8")).items()
+    for kind, rows in tomli.loads((ROOT / "docs" / "fact-sources.toml").read_text(encoding="utf-8")).items()
     if kind != "text"
 }
 NODES = sorted(path.stem for path in (ROOT / "tests" / "nodes").glob("*.toml"))
@@ -45,7 +39,7 @@ COUNTING = {
     "kind", ["Driver", "Gpu", "GpuLink", "GpuPair", "Pci", "Net", "Rdma", "Port", "Gid", "Nvme", "Disk", "Array"]
 )
 def test_each_fact_has_a_row(kind: str) -> None:
-    assert set(TABLE[kind]) == {one.name for one in fields(KINDS[kind])} - {"key", "cites"}
+    assert set(TABLE[kind]) == {*KINDS[kind].__struct_fields__} - {"key", "cites"}
 
 
 def test_no_other_kind_is_left_out() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,21 +15,23 @@ CODE = ("agent", "exporters", "models", "probes")
 SOURCES = sorted(path for folder in (*CODE, "bench", "tests") for path in (ROOT / folder).rglob("*.py"))
 
 
-def functions(path: Path) -> Iterator[ast.FunctionDef]:
+@cache
+def lengths_and_imports(path: Path) -> tuple[list[tuple[str, int]], list[str]]:
+    """The lines of each function, and the parts of the names of all imported modules and objects."""
+    lengths: list[tuple[str, int]] = []
+    imports: list[str] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):
-            yield node
-
-
-def imported_tests(text: str) -> list[str]:
-    """The names of the test modules that a module imports."""
-    names: list[str] = []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            names += [part for one in node.names for part in one.name.split(".")]
+            lengths.append((node.name, (node.end_lineno or 0) - node.lineno + 1))
+        elif isinstance(node, ast.Import):
+            imports += [part for one in node.names for part in one.name.split(".")]
         elif isinstance(node, ast.ImportFrom):
-            names += [*(node.module or "").split("."), *(one.name for one in node.names)]
-    return [name for name in names if name.startswith("test_")]
+            imports += [*(node.module or "").split("."), *(one.name for one in node.names)]
+    return lengths, imports
+
+
+def imported_tests(path: Path) -> list[str]:
+    return [name for name in lengths_and_imports(path)[1] if name.startswith("test_")]
 
 
 def test_sizes() -> None:
@@ -38,8 +40,7 @@ def test_sizes() -> None:
     for path in SOURCES:
         if len(path.read_text().splitlines()) > (500 if path.is_relative_to(ROOT / "tests") else 300):
             files.append(str(path))
-        lengths = ((one.name, (one.end_lineno or 0) - one.lineno + 1) for one in functions(path))
-        long += [f"{path}: {name}: {length}" for name, length in lengths if length > 40]
+        long += [f"{path}: {name}: {length}" for name, length in lengths_and_imports(path)[0] if length > 40]
     assert (files, long) == ([], [])
 
 
@@ -76,7 +77,7 @@ def test_one_importer_for_each_library() -> None:
 
 def test_no_test_module_imports_another() -> None:
     """Modules without tests (tests/support) hold what several test modules use."""
-    assert {path.name: found for path in SOURCES if (found := imported_tests(path.read_text()))} == {}
+    assert {path.name: found for path in SOURCES if (found := imported_tests(path))} == {}
 
 
 @pytest.mark.parametrize(
@@ -90,8 +91,10 @@ def test_no_test_module_imports_another() -> None:
         "from .test_gate import check",
     ],
 )
-def test_each_form_of_an_import_is_seen(line: str) -> None:
-    assert imported_tests(f"import pytest\n\ndef late() -> None:\n    {line}\n") == ["test_gate"]
+def test_each_form_of_an_import_is_seen(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(f"import pytest\n\ndef late() -> None:\n    {line}\n")
+    assert imported_tests(path) == ["test_gate"]
 
 
 def test_no_helpers_without_a_noun() -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from bench.accuracy.beds import Bed, bed_of
 from bench.accuracy.edits import measured, set_fields, together

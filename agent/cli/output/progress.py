@@ -6,7 +6,8 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ....models.facts.records import Record
 from ....probes.host.host import Host

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from ....models.diagnosis.ignored import unmatched
 from ....models.inventory.snapshot import Snapshot
 from ....models.report import Context, Report
 from ...inputs import resolve as inputs
+from ...inputs import site_file
 from ...measuring.session import MeasurementOptions, Session
-from ...pipeline.diagnose import diagnose, read_snapshot
+from ...pipeline.diagnose import examine, read_snapshot
 from ...pipeline.registry import measure_nothing
+from ...pipeline.source import Source
 from ...state import acceptance, inventory_file
 from .progress import show_progress
+
+if TYPE_CHECKING:
+    from ....exporters.text.report import Amount
+
+_MOST = 5  # warnings about entries of [ignore]
 
 
 def report_of(
@@ -27,22 +40,35 @@ def report_of(
     job: str | None = None,
 ) -> tuple[Report, bool]:
     """The report of the input, and whether Ctrl-C interrupted its measurement. Raises BadInput."""
+    started = time.monotonic()
     target = inputs.of(root, source, with_tools)
     known = acceptance.of(root, source, state_dir, target.host.now())
     before = inventory_file.of(root, source, state_dir, known)
     session = target.session(options)
-    with show_progress(target.readers, session.probes) as (readers, probes):
-        ours = inputs.site(site, ignore, job)
-        report = diagnose(target.host, readers, probes, ours, known.baseline, context, known.at, before)
+    ours = site_file.site(site, ignore, job)
+    sources = with_serials(target.readers) if any(":" in entry for entry in ours.ignore) else target.readers
+    with show_progress(sources, session.probes) as (readers, probes):
+        snapshot, report = examine(target.host, readers, probes, ours, known.baseline, context, known.at, before)
     warn_forced(session)
-    return report, session.interrupted
+    warn_unmatched(snapshot, report)
+    return replace(report, seconds=round(time.monotonic() - started, 3)), session.interrupted
 
 
-def snapshot_of(root: str, source: Sequence[str], site: str | None, with_tools: bool = False) -> Snapshot:
-    """The snapshot of the input, not evaluated. Raises BadInput."""
+def with_serials(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    """The sources, and one for serial numbers: the user may name a device by its serial number."""
+    from ....probes.serials import read_serials
+
+    return (*sources, Source("serials", read_serials))
+
+
+def snapshot_of(
+    root: str, source: Sequence[str], site: str | None, with_tools: bool = False, serials: bool = False
+) -> Snapshot:
+    """The snapshot of the input, not evaluated; with serial numbers if `serials`. Raises BadInput."""
     target = inputs.of(root, source, with_tools)
-    with show_progress(target.readers, measure_nothing) as (readers, _):
-        snapshot = read_snapshot(target.host, readers, inputs.site(site))
+    sources = with_serials(target.readers) if serials else target.readers
+    with show_progress(sources, measure_nothing) as (readers, _):
+        snapshot = read_snapshot(target.host, readers, site_file.site(site))
     warn_unread_dumps(snapshot)
     return snapshot
 
@@ -60,15 +86,33 @@ def warn_forced(session: Session) -> None:
         print(f"Warning: measured by force, although {session.overridden}: rates may be too low", file=sys.stderr)
 
 
-def rendered(report: Report, form: str, colour: bool) -> str:
-    """Render the report as "text" or "json"."""
+def warn_unmatched(snapshot: Snapshot, report: Report) -> None:
+    """Print on standard error which entries of [ignore] and --ignore match no finding."""
+    unused = unmatched(snapshot, report.findings)
+    for entry, why in list(unused.items())[:_MOST]:
+        print(f"Warning: ignore {entry}: {why}", file=sys.stderr)
+    if len(unused) > _MOST:
+        print(f"Warning: {len(unused) - _MOST} more entries of [ignore] match no finding", file=sys.stderr)
+
+
+def rendered(report: Report, form: str, colour: bool, amount: Amount = "usual") -> str:
+    """Render the report as "text", in this amount, as "json" or as "html"."""
+    if form == "html":
+        from ....exporters.html.report_page import as_html
+
+        return as_html(report)
     if form == "json":
         from ....exporters.formats.json import as_json
 
         return as_json(report)
     from ....exporters.text.report import as_text
 
-    return as_text(report, colour)
+    return as_text(report, colour, amount)
+
+
+def in_colour(output: str | None) -> bool:
+    """Whether to colour: on a terminal, and without the variable NO_COLOR (https://no-color.org)."""
+    return output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def rendered_topology(snapshot: Snapshot, form: str) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import TextIO
 
 import click
 
@@ -11,7 +14,7 @@ import click
 @contextmanager
 def clear_errors() -> Iterator[None]:
     """Turn BadInput into an error message and exit code 64."""
-    from ...inputs.resolve import BadInput
+    from ...inputs.site_file import BadInput
 
     try:
         yield
@@ -30,3 +33,27 @@ def write(text: str, path: str | None) -> None:
             file.write(text)
     except OSError as refused:
         raise click.ClickException(f"{path}: {refused.strerror}") from None
+
+
+@contextmanager
+def emptied_at_the_end() -> Iterator[None]:
+    """Discard what standard output and standard error do not take, such as files on a full disk.
+
+    Python 3.13 tries to write it at its end, and then exits with 120.
+    """
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                _empty(stream)
+
+
+def _empty(stream: TextIO) -> None:
+    try:
+        stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        stream.flush()

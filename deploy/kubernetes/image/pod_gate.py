@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from cluster_api import MERGE, STRATEGIC, Cluster, Refused, here
 
-from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.slurm.gate import View, view
 from linkgauge.models.site.gate import has_room
 

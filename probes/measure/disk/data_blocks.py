@@ -13,7 +13,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ....models.facts.reason import Reason
 from ....models.facts.units import MIB
@@ -37,8 +38,7 @@ class NoData(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """BLOCK bytes to read, at an offset in an open file."""
 
     file: int

@@ -9,7 +9,8 @@ from __future__ import annotations
 import fcntl
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _FIEMAP = 0xC020660B  # FS_IOC_FIEMAP, include/uapi/linux/fs.h; its structures: include/uapi/linux/fiemap.h
 _HEAD = struct.Struct("=QQIIII")  # start, length, flags, mapped extents, capacity in extents, reserved
@@ -20,8 +21,7 @@ _LAST = 0x1
 _NO_DATA = 0x2 | 0x4 | 0x8 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Struct, frozen=True):
     """A contiguous part of a file, in bytes."""
 
     offset: int

@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from ....models.bandwidth.collectives import bus_factor
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import GIB, MIB
 from ....models.report import Report
-from ....models.training.collectives import bus_factor
 from ...gpu.nvml_library import Library
 from ...gpu.nvml_library import Refused as NvmlRefused
 from ..external_tools import ToolFailed

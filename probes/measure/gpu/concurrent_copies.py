@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ....models.facts.reason import Reason
 from .cuda_driver import Refused, Stream
@@ -24,8 +25,7 @@ class Hung(Refused):
         self.lanes = lanes
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Struct, frozen=True):
     """A stream and the copy that it repeats. Addresses are in CUDA's unified address space of GPUs and host."""
 
     stream: Stream

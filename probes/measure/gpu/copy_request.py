@@ -6,8 +6,9 @@ For example "quick gpu0=0000:1b:00.0 gpu1=0000:3d:00.0 numa0>gpu0 gpu0>numa0 num
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ....models.facts.records import Flow
 from ..probe import Effort
@@ -17,8 +18,7 @@ Run: TypeAlias = tuple[tuple[str, ...], ...]
 _OWNED = "owned"
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """Duration and number of tries of a run. The best try counts, because disturbances only lower the rate."""
 
     seconds: float
@@ -34,8 +34,7 @@ class Pace:
 PACES: Mapping[Effort, Pace] = {"quick": Pace(0.01, 3), "full": Pace(0.04, 3)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyRequest:
+class CopyRequest(Struct, frozen=True, kw_only=True):
     """A parsed request. `gpus` has the PCI addresses by the names in the runs."""
 
     effort: Effort

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 LOG: Mapping[str, str] = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "TUNING"}
 TIMES = 20  # repetitions for each size
@@ -18,8 +19,7 @@ _ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_
 _PROTOCOLS = ("LL", "LL128", "SIMPLE")
 
 
-@dataclass(frozen=True, slots=True)
-class NcclRun:
+class NcclRun(Struct, frozen=True):
     """Bus bandwidth in bytes per second by the size of the message, and the address of each rank's GPU."""
 
     source: str  # the command or the library

@@ -9,8 +9,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from ....models.bandwidth.collectives import bus_bandwidth
 from ....models.facts.reason import Reason
-from ....models.training.collectives import bus_bandwidth
 from .cuda_driver import Device, Refused, first_line
 from .nccl_algorithm import LOG, TIMES, NcclRun
 

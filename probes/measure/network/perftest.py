@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import LOOPBACK, Evidence, Flow, NotChecked, Observation, Record
@@ -25,8 +27,7 @@ _TRIES = 1000
 _HERE = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(Struct, frozen=True):
     """One run: port, number of messages, and memory."""
 
     port: str  # "mlx5_0/1"

@@ -7,8 +7,9 @@ docs/operate/probes.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+from msgspec import Struct
 
 from ....models.facts.records import Observation, Record
 from ....models.facts.units import GIB
@@ -34,8 +35,7 @@ _FIRST_PORT = 18515  # perftest's default; each further RDMA port uses the next 
 _TCP_SECONDS = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Port:
+class _Port(Struct, frozen=True):
     name: str  # "mlx5_0/1"
     nic: str  # its function, "0000:1a:00.0"
     efa: bool

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,11 +12,12 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from linkgauge.agent.cli.expect_args import expect
 from linkgauge.agent.cli.main import main
+from linkgauge.agent.cli.model.expect_args import expect
 from linkgauge.agent.cli.options.input import OPS, VIA
-from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.pipeline.diagnose import read_snapshot
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.exporters.text.expect import as_hierarchy, as_json
@@ -161,7 +161,7 @@ NAMES = {
 
 @pytest.mark.parametrize("text", NAMES)
 def test_names(text: str) -> None:
-    assert resolve_ends(snapshot_of("p5-tree").topology, text) == (NAMES[text],)
+    assert resolve_ends(snapshot_of("p5-tree"), text) == (NAMES[text],)
 
 
 @pytest.mark.parametrize(
@@ -175,17 +175,18 @@ def test_names(text: str) -> None:
     ],
 )
 def test_patterns(text: str, ends: tuple[str, ...]) -> None:
-    assert resolve_ends(snapshot_of("p5-tree").topology, text) == ends
+    assert resolve_ends(snapshot_of("p5-tree"), text) == ends
 
 
 def test_patterns_of_numa_nodes_leave_out_those_without_memory() -> None:
-    assert resolve_ends(snapshot_of("gh200").topology, "numa*") == ("numa0",)
+    assert resolve_ends(snapshot_of("gh200"), "numa*") == ("numa0",)
 
 
 MISTAKES = {
-    "gpu9 numa0": "nothing in this node is called 'gpu9'; did you mean gpu5, gpu6, gpu7?",
-    "frobnicate": "nothing in this node is called 'frobnicate'; 'linkgauge topology' shows what there is",
-    "tpu* numa0": "nothing in this node matches 'tpu*'; 'linkgauge topology' shows what there is",
+    "gpu9 numa0": "this node has no device 'gpu9'; did you mean gpu5 or gpu6 or gpu7? 'linkgauge topology' lists all "
+    "names",
+    "frobnicate": "this node has no device 'frobnicate'; 'linkgauge topology' lists all names",
+    "tpu* numa0": "nothing in this node matches 'tpu*'; 'linkgauge topology' lists all names",
     "gpu0 GPU0": "both ends are gpu0: name it once for its memory, or name two different ends",
     "gpu0 gpu1 gpu2": "3 ends: name one or two, or several flows as 'gpu0->numa0'",
     "gpu0->numa0 gpu1": "'gpu0->numa0' is a flow and 'gpu1' is one end: do not mix them",
@@ -290,7 +291,7 @@ def test_a_machine_of_which_nothing_is_known() -> None:
         "This node has no GPU, RDMA device or NVMe disk, and no memory with a known rate.\n"
     )
     assert asked(snapshot, "", "json") == "[]\n"
-    with pytest.raises(BadInput, match="nothing in this node is called 'gpu0'"):
+    with pytest.raises(BadInput, match="this node has no device 'gpu0'"):
         asked(snapshot, "gpu0 numa0")
 
 
@@ -361,7 +362,7 @@ def holds(flow: Explained) -> None:
 @given(cases(), LETTERS)
 def test_any_name_means_devices_or_is_a_sentence(snapshot: Snapshot, text: str) -> None:
     try:
-        ends = resolve_ends(snapshot.topology, text)
+        ends = resolve_ends(snapshot, text)
     except LookupError:
         assert snapshot.topology.find(text) is None
     else:

@@ -12,11 +12,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from linkgauge.agent.cli.main import main
-from linkgauge.agent.cli.plan_api import Where, frame, plan, sweep
-from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.cli.model.plan_api import frame, plan, sweep
+from linkgauge.agent.cli.model.where import Where
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.exporters.text.plan import WIDTH
-from linkgauge.models.training.message_times import pace_of, seconds
-from linkgauge.models.training.network_tiers import group
+from linkgauge.models.bandwidth.message_times import pace_of, seconds
+from linkgauge.models.bandwidth.network_tiers import group
 
 ROOT = Path(__file__).parents[3]
 DGX = ("--machine", "nvidia-dgx-h100", "--nodes", "64")
@@ -68,6 +69,46 @@ def test_the_best_layouts() -> None:
     assert done.output == (ROOT / "tests" / "golden" / "plan-sweep.txt").read_text()
 
 
+def test_a_sweep_keeps_the_degrees_of_the_job() -> None:
+    found = json.loads(run("llama3-70b,tp=4,pp=2,recompute", *DGX, "--sweep", "--format", "json").output)
+    layouts = [step["layout"] for step in found["steps"]]
+    assert len(layouts) == 10
+    assert {(one["tensor"], one["pipeline"], one["recompute"]) for one in layouts} == {(4, 2, True)}
+    assert len({one["micro"] for one in layouts}) > 1
+
+
+def test_models_of_a_config_and_of_the_site_file(tmp_path: Path) -> None:
+    """Both describe llama3-8b, and have its step."""
+    folder = tmp_path / "My Model"
+    folder.mkdir()
+    sizes = {
+        "num_hidden_layers": 32,
+        "hidden_size": 4096,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "intermediate_size": 14336,
+        "vocab_size": 128256,
+        "max_position_embeddings": 8192,
+    }
+    (folder / "config.json").write_text(json.dumps(sizes))
+    site = tmp_path / "site.toml"
+    site.write_text(
+        '[[network]]\nname = "Ours"\nlayers = 32\nwidth = 4096\nheads = 32\nkv_heads = 8\nhead = 128\n'
+        "feed_forward = 14336\nvocabulary = 128256\nsequence = 8192\n"
+    )
+    jobs = (["LLaMA3-8B"], [f"{folder}/config.json"], ["ours", "--site", str(site)])
+    found = [json.loads(run(f"{job},tp=2,GBS=512", *more, *DGX, "--format", "json").output) for job, *more in jobs]
+    assert [one["job"]["model"] for one in found] == ["llama3-8b", "My-Model", "Ours"]
+    assert {one["job"]["tokens"] for one in found} == {512 * 8192}
+    assert found[0]["steps"] == found[1]["steps"] == found[2]["steps"]
+    (folder / "config.json").write_text("{}")
+    refused = run(f"{folder}/config.json", *DGX)
+    assert refused.exit_code == 64
+    assert "has no num_attention_heads or n_head: is it the config.json of a language model?" in " ".join(
+        refused.output.split()
+    )
+
+
 def test_the_docs_show_what_it_prints() -> None:
     """Each block of docs/operate/plan.md is the exact output, up to "..."."""
     text = (ROOT / "docs" / "operate" / "plan.md").read_text()
@@ -112,7 +153,7 @@ def test_lines_fit_a_terminal(name: str, model: str) -> None:
         (["llama3-70b", *DGX, "--network", "0x400"], "--network 0x400: write a number"),
         (["llama3-70b", *DGX, "--rails"], "--rails and --oversubscription need the switches"),
         (["llama3-70b", *DGX, "--switches", "4x400"], "64 nodes: three tiers of switches with 4 ports|does not fit"),
-        (["llama3-70b,tp=8", *DGX, "--sweep"], "--sweep tries all layouts: leave out tensor"),
+        (["llama3-70b,tp=5", *DGX, "--sweep"], "no layout of llama3-70b on 512 GPUs has tp=5: fix fewer degrees"),
         (["llama3-70b,tp=8,recompute", *DGX, "--train", "15"], "--train 15: write the number of tokens as"),
         (["llama3-70b,tp=8", *DGX, "--plot", "x.doc"], "--plot x.doc: name a file that ends in .png"),
         (["llama3-405b", "--machine", "nvidia-dgx-h100", "--sweep"], "memory: none of"),
@@ -215,9 +256,10 @@ def test_without_the_extras_it_says_how_to_get_them(library: str, says: str, tmp
     """In a child process that cannot import the library."""
     program = (
         "import sys; sys.modules[sys.argv[1]] = None\n"
-        "from linkgauge.agent.inputs.resolve import BadInput\n"
-        "from linkgauge.agent.cli.plan_api import Where, frame, plan\n"
-        "from linkgauge.agent.cli.plan_output import rendered\n"
+        "from linkgauge.agent.inputs.site_file import BadInput\n"
+        "from linkgauge.agent.cli.model.plan_api import frame, plan\n"
+        "from linkgauge.agent.cli.model.where import Where\n"
+        "from linkgauge.agent.cli.model.plan_output import rendered\n"
         "where = Where('nvidia-dgx-h100', 64)\n"
         "try:\n"
         "    rendered('llama3-8b,zero=3', where, None, 'text', sys.argv[2])\n"

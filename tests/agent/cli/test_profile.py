@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -11,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.pipeline.diagnose import read_snapshot
@@ -119,7 +119,7 @@ compute_mode = "default"
 8 = "0000:be:00.0"
 
 [machine.bus_bandwidth]
-all_reduce = [330e9, 478e9, 483e9]
+all_reduce = [355e9, 478e9, 483e9]
 all_gather = [339.5e9, 355e9, 370.8e9]
 
 [[machine.rates]]

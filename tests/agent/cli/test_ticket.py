@@ -8,12 +8,13 @@ import pytest
 
 from linkgauge.agent.cli.accept import accept
 from linkgauge.agent.cli.ticket import ticket
-from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.measuring.session import NOTHING
-from linkgauge.exporters.text.ticket import as_ticket, names_of
+from linkgauge.exporters.text.ticket import as_ticket
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Serial
 from linkgauge.models.facts.records import Record
+from linkgauge.models.inventory.name_resolver import names_of
 from linkgauge.probes.host.recorded import dump
 from linkgauge.probes.serials import read_serials
 from linkgauge.probes.synthetic.build import build
@@ -87,6 +88,8 @@ def test_an_absent_device_is_not_the_one_that_has_its_name_now(tmp_path: Path) -
     assert absent[:2] == ["PART 0000:9e:00.0", "state absent; it was there at 2026-11-21T03:00:00Z"]
     assert "module id 6" in absent
     assert "PCI address 0000:9e:00.0" in absent
+    assert "board part 692-2G520-0200-000" in absent
+    assert part("9e:00.0") == absent
     present = part("gpu5")
     assert "PCI address 0000:bb:00.0" in present
     assert present[-1] == "caution gpu5 was the device at 0000:9e:00.0 before, which is absent"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from getpass import getuser
 from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.agent.measuring.idle import busy_reason, claimed_by, not_measured
 from linkgauge.agent.pipeline.run_source import collect
@@ -17,6 +17,7 @@ from linkgauge.models.facts.records import NotChecked, Run
 from linkgauge.models.report import Report, Seen
 from linkgauge.probes.calls import hold
 from linkgauge.probes.host.recorded import Recorded
+from tests.support.mounts import needs_proc
 from tests.support.nodes.trees import tree
 
 EMPTY = Recorded(1000, {})
@@ -49,6 +50,7 @@ def test_a_busy_node_says_why_it_is_not_measured() -> None:
     assert run.ok
 
 
+@needs_proc
 def test_this_node_is_idle_or_says_why_not() -> None:
     why = busy()
     assert why is None or why.startswith(("the CPUs are ", "only "))

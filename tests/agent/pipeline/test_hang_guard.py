@@ -17,6 +17,7 @@ from linkgauge.probes.calls.timeouts import hung
 from linkgauge.probes.calls.worker import Workers
 from linkgauge.probes.host.host import Host, Unreadable
 from linkgauge.probes.host.recorded import Recorded
+from tests.support.mounts import needs_proc
 from tests.support.nodes.trees import tree
 from tests.support.waiting import until
 
@@ -162,6 +163,7 @@ def read_space(host: Host) -> Iterator[Record]:
     yield from host.call("statvfs", "/", deadline=60)
 
 
+@needs_proc
 def test_children_outlive_the_asking() -> None:
     """The kernel ends the children with the thread that started them, so this thread must stay."""
     host, hang_guard = Calling(), HangGuard()

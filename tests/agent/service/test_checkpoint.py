@@ -7,19 +7,20 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.pipeline.diagnose import Memory
 from linkgauge.agent.service import checkpoint
 from linkgauge.models.diagnosis.hysteresis import History, restarted, stale_findings
 from linkgauge.models.report import Finding
+from tests.support.mounts import needs_proc
 from tests.support.programs.kept_memory import AT, MEMORY
 
 RESTARTED = replace(MEMORY, histories=restarted(MEMORY.histories, rebooted=False))
@@ -102,6 +103,7 @@ def test_any_damage_is_a_beginning(tmp_path: Path, place: int, bytes: bytes) -> 
     assert isinstance(checkpoint.load(str(tmp_path), Memory(), AT), Memory)
 
 
+@needs_proc
 def test_a_folder_that_may_not_be_written_to() -> None:
     """Root cannot create files in /proc either."""
     assert checkpoint.save("/proc/linkgauge", MEMORY, AT) == "/proc/linkgauge: No such file or directory"
@@ -143,7 +145,7 @@ def test_killed_in_the_middle_of_writing(tmp_path: Path) -> None:
     assert checkpoint.load(str(tmp_path), Memory(), AT) == RESTARTED
     (tmp_path / "accepted.json").touch()
     with checkpoint.exclusive(str(tmp_path)):  # which the next one takes away
-        assert sorted(os.listdir(tmp_path)) == ["accepted.json", "service.json"]
+        assert sorted(os.listdir(tmp_path)) == [".lock", "accepted.json", "service.json"]
 
 
 def test_two_services_do_not_share_a_folder(tmp_path: Path) -> None:

@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.inputs import site_file
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.service import config
-from linkgauge.agent.service.config import Config, Probing, read_config, seconds
+from linkgauge.agent.service.config import Config, Probing, key_of, read_config, seconds
+from linkgauge.agent.web.pages import Pages
+from linkgauge.agent.web.server import serving
 
 WHOLE = """
 listen = ":9841"
@@ -73,7 +76,7 @@ def test_the_one_of_the_system_is_read_where_none_is_named(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('cicle = "15s"', "unknown key; did you mean cycle?"),
+        ('cycel = "15s"', "unknown key; did you mean cycle?"),
         ("cycle = 15", "cycle: "),
         ('cycle = "0s"', "cycle: "),
         ('cycle = "15 s"', "cycle: "),
@@ -110,3 +113,27 @@ def test_any_text_is_a_time_or_a_sentence(text: str) -> None:
     else:
         with pytest.raises(ValueError, match="write 15s, 10m, 6h or 1d"):
             seconds(text)
+
+
+def test_errors_name_the_file_and_the_key_and_no_option_that_was_not_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As started by systemd: `linkgauge serve` without options."""
+    system, other = tmp_path / "linkgauge.toml", tmp_path / "site.toml"
+    monkeypatch.setattr(config, "CONFIG", str(system))
+    monkeypatch.setattr(site_file, "SITE", str(other))
+    system.write_text("cycel = '2s'")
+    with pytest.raises(BadInput, match=f"^{system}: cycel: unknown key"):
+        read_config(None)
+    system.write_text(f"site = '{tmp_path}/none'\n")
+    with pytest.raises(BadInput, match=f"^{system}: site = {tmp_path}/none: No such file"):
+        site_file.site(read_config(None).site, given_by=key_of(None, "site"))
+    system.write_text("listen = 'here'\n")
+    with (
+        pytest.raises(BadInput, match=f"^{system}: listen = here: give HOST:PORT"),
+        serving(read_config(None).listen, Pages(), given_by=key_of(None, "listen")),
+    ):
+        pass
+    other.write_text("[ignore]\nspeed = 'x'\n")
+    with pytest.raises(BadInput, match=rf"^{other}: \[ignore\]: no finding has the code 'speed'"):
+        site_file.site(None)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+
+from msgspec.structs import replace
 
 from linkgauge.agent.pipeline.diagnose import Memory, cycle, recent_rates
 from linkgauge.agent.pipeline.source import Source

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.service.job_window import close_window, open_window, updated_peaks
 from linkgauge.agent.state import status_file
 from linkgauge.exporters.text.job_window import as_json, as_text

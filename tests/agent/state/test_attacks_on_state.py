@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.service import checkpoint, job_window
 from linkgauge.agent.slurm import health_check
 from linkgauge.agent.state import acceptance, inventory_file, status_file
@@ -74,6 +75,17 @@ def victim(tmp_path: Path) -> Path:
 
 
 FILES = ["accepted.json", "accepted-public.json", "inventory.json", "last.json", "gate.json", "service.json"]
+
+
+def test_who_can_read_the_folder_cannot_lock_out_the_service(tmp_path: Path) -> None:
+    """Before, the service locked the folder itself, which all users can open: it ended with 64 and did not restart."""
+    folder = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    with checkpoint.exclusive(str(tmp_path)):
+        assert (tmp_path / ".lock").stat().st_mode & 0o777 == 0o600
+        with pytest.raises(BadInput), checkpoint.exclusive(str(tmp_path)):
+            pass
+    os.close(folder)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -16,16 +16,20 @@ from typing import NamedTuple
 
 import pytest
 
+from linkgauge.agent.web import connections
 from linkgauge.agent.web.connections import add_limited
+from linkgauge.agent.web.server import serving
 from linkgauge.models.facts.reason import Reason
 from linkgauge.probes.calls.child import Children
 from linkgauge.probes.calls.worker import Workers
 from linkgauge.probes.host.live import Live
+from tests.support.mounts import needs_proc
 from tests.support.nodes.broken_nodes import BROKEN
 from tests.support.nodes.daemon_nodes import Node
 from tests.support.nodes.described import node
 from tests.support.paths import ROOT
 from tests.support.programs.web_clients import LONGEST, get, pages_of, server_of, talk
+from tests.support.waiting import until
 
 FEW = 300  # descriptors
 UNFINISHED = b"GET /metrics HTTP/1.1\r\nX: "
@@ -89,6 +93,7 @@ def connect(stack: ExitStack, server: Running) -> socket.socket:
     return one
 
 
+@needs_proc
 @pytest.mark.parametrize("sent", [b"", UNFINISHED])
 def test_connections_never_use_up_the_descriptors(tmp_path: Path, sent: bytes) -> None:
     """Before, an entry stayed until the loop came to it, so a burst of connections went over the limit."""
@@ -102,6 +107,7 @@ def test_connections_never_use_up_the_descriptors(tmp_path: Path, sent: bytes) -
         assert server.log.read_text() == ""
 
 
+@needs_proc
 def test_a_shortage_is_logged_once_and_ends(tmp_path: Path) -> None:
     """Before, each accepted connection was a traceback: 156 MB in 45 s."""
     with running(tmp_path, FEW) as server, ExitStack() as stack:
@@ -109,11 +115,37 @@ def test_a_shortage_is_logged_once_and_ends(tmp_path: Path) -> None:
         server.limit(server.descriptors)
         for _ in range(50):
             connect(stack, server).sendall(UNFINISHED)
-        time.sleep(2.5)  # the server has paused twice
-        assert server.log.read_text().count("\n") == 1
-        assert server.log.read_text().endswith("the web server cannot accept connections: Too many open files\n")
+        until(lambda: server.log.read_text() != "")
         server.limit(FEW)
         assert get(server).status == 200
+        assert server.log.read_text().count("\n") == 1
+        assert server.log.read_text().endswith("the web server cannot accept connections: Too many open files\n")
+
+
+class Refusing(socket.socket):
+    """A listening socket for which the kernel has no descriptor, three times."""
+
+    refused = 0
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.refused < 3:
+            self.refused += 1
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().accept()
+
+
+def test_three_shortages_are_one_line(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(connections, "_PAUSE", 0.01)
+    with Refusing() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        listening.setblocking(False)
+        with serving(listening, pages_of("desktop")) as server:
+            assert get(server, "/healthz").status == 200
+        assert listening.refused == 3
+    assert [one.getMessage() for one in caplog.records] == [
+        "the web server cannot accept connections: Too many open files"
+    ]
 
 
 def test_the_oldest_is_closed_and_removed() -> None:

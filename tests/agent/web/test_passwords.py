@@ -11,7 +11,7 @@ from statistics import median
 
 import pytest
 
-from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.web.auth import Admission, Passwords
 from linkgauge.agent.web.config import read_config
 from tests.support.programs.web_clients import Clock, get, server_of
@@ -129,11 +129,14 @@ def test_a_request_without_a_password_needs_no_check() -> None:
     assert admitted(passwords, (basic("right"), BAD)) == ["right"]
 
 
-def test_the_status_of_a_refused_address(tmp_path: Path) -> None:
+@pytest.mark.parametrize("header", ["User-Agent", "X-Forwarded-For", "X-Real-Ip", "Forwarded"])
+def test_the_status_of_a_refused_address(tmp_path: Path, header: str) -> None:
+    """A header that names another address in each request makes no other client."""
     path = tmp_path / "web.yml"
     path.write_text(f"basic_auth_users: {{prom: {hashed('right').decode()}}}\n")
     with server_of(config=str(path)) as server:
-        got = [get(server, headers={"Authorization": basic(f"wrong{number}")}) for number in range(11)]
+        headers = [{"Authorization": basic(f"wrong{n}"), header: f"192.0.2.{n}"} for n in range(11)]
+        got = [get(server, headers=one) for one in headers]
     assert [one.status for one in got] == [401] * 10 + [429]
     assert got[-1].headers["retry-after"] == "60"
 

@@ -10,14 +10,17 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.web.pages import Pages
 from linkgauge.agent.web.responses import Request, reply
 from linkgauge.agent.web.server import serving
 from linkgauge.exporters.formats.json import as_json
 from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.metrics.sample import Round
+from linkgauge.models.facts.reason import Reason
+from linkgauge.models.facts.records import NotChecked
 from linkgauge.models.facts.units import from_utc
 from tests.support.programs.web_clients import AT, Clock, get, pages_of, report, server_of
 
@@ -68,12 +71,30 @@ def test_the_report_is_not_for_strangers() -> None:
 
 
 def test_names_of_devices_are_no_markup() -> None:
-    from dataclasses import replace
-
     named = replace(report("desktop"), node="<script>x</script>")
     pages = Pages(monotonic=Clock())
     pages.put(named, ROUND)
     assert b"<script>" not in pages.read("front")
+
+
+def test_the_front_page_explains_an_unknown_verdict() -> None:
+    """It shows what was not checked as the public metric does, without the details."""
+    unread = (
+        NotChecked(what="Gpu.ecc", subject="gpu0", reason=Reason.PERMISSION, detail="secret", how="sudo"),
+        NotChecked(what="Gpu", subject="gpu1", reason=Reason.PERMISSION, detail="secret"),
+        NotChecked(what="Event", subject="node", reason=Reason.NO_ANSWER, detail="secret"),
+    )
+    unknown = replace(report("desktop"), verdict="unknown", checks={"gpu-missing": False}, not_checked=unread)
+    pages = Pages(monotonic=Clock())
+    before = pages.read("front").decode()
+    assert "<p>The verdict is unknown: no cycle yet. The log of the service has the reason.</p>" in before
+    pages.put(unknown, ROUND)
+    assert (
+        "<p>The verdict is unknown. Do not take this node for healthy: gpu-missing could not be judged. Not checked: "
+        "Gpu (permission), Event (no-answer). On the node, <code>linkgauge diagnose</code> shows the details.</p>"
+    ) in pages.read("front").decode()
+    pages.put(report("desktop"), ROUND)
+    assert "unknown" not in pages.read("front").decode()
 
 
 def test_a_loop_that_stands_still_is_told() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.agent.inputs.resolve import BadInput
+from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.web.config import read_config
 from tests.support.programs.certificates import authority, certificate, needs_openssl
 from tests.support.programs.web_clients import Got, get, server_of

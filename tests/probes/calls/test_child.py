@@ -18,6 +18,7 @@ from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Record
 from linkgauge.probes.calls.child import Children
 from linkgauge.probes.calls.timeouts import no_answer
+from tests.support.mounts import needs_proc
 from tests.support.waiting import until, with_deadline
 
 GPUS = [Gpu(key=f"gpu{index}", name="H100") for index in range(3)]
@@ -141,6 +142,7 @@ def test_a_child_that_said_all_and_does_not_end(tmp_path: Path) -> None:
     assert answers(tmp_path, script, 30) == GPUS
 
 
+@needs_proc
 def test_a_child_that_takes_long_to_end_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor where its host is: Python would warn of a process that nobody waits for. A busy machine takes its time."""
     monkeypatch.setattr("linkgauge.probes.calls.child.TO_END", 0.0)

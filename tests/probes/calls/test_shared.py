@@ -14,6 +14,7 @@ from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Record
 from linkgauge.probes.calls.shared import SharedChildren
 from linkgauge.probes.calls.timeouts import hung
+from tests.support.mounts import needs_proc
 from tests.support.waiting import until
 
 # Prints the number of its process for each call. A call of "nvml" hangs. The second process starts slowly.
@@ -67,6 +68,7 @@ def test_a_driver_that_hangs_is_asked_once(tmp_path: Path) -> None:
     assert [type(one) for one in some.call("statvfs", [], 30)] == [Mount]
 
 
+@needs_proc
 def test_the_process_ends_with_the_run(tmp_path: Path) -> None:
     before = psutil.Process().children()
     some = shared(tmp_path)

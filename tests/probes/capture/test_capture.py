@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.facts.machine import Net

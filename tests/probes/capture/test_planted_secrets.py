@@ -7,16 +7,19 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
+import msgspec
 import pytest
 
 from linkgauge.agent.pipeline.diagnose import diagnose, examine
 from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
-from linkgauge.exporters.formats.html import front_page
 from linkgauge.exporters.formats.json import as_json
+from linkgauge.exporters.html.front_page import front_page
+from linkgauge.exporters.html.report_page import as_html
 from linkgauge.exporters.metrics import otlp
 from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.text.report import as_text
 from linkgauge.exporters.text.ticket import as_ticket
+from linkgauge.models.history.past import past
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.capture.anonymize import scrub
 from linkgauge.probes.capture.recorder import Recording
@@ -44,6 +47,8 @@ def outputs(machine: Recorded) -> dict[str, str]:
         "text": as_text(report, colour=False),
         "json": as_json(report),
         "page": front_page(report),
+        "html": as_html(report),
+        "history": msgspec.json.encode([past(one) for one in report.findings]).decode(),
         "metrics": page(report).decode(),
         "tickets": "\n".join(as_ticket(snapshot, report, one, {}) for one in subjects),
     }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pynvml
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.records import NotChecked

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.reason import Reason

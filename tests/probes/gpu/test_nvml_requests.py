@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pynvml
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Record

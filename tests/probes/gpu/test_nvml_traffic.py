@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.records import Evidence, Observation
 from linkgauge.probes.gpu.nvml_traffic import new_sampler, peaks

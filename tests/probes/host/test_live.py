@@ -16,6 +16,7 @@ from linkgauge.models.facts.records import NotChecked
 from linkgauge.probes.calls.child import Children
 from linkgauge.probes.host.host import BIGGEST_FILE, Unreadable
 from linkgauge.probes.host.live import Live
+from tests.support.mounts import needs_proc
 from tests.support.nodes.trees import write
 
 Machine = tuple[Live, Callable[[str], str]]  # and how a path in the folder is called there
@@ -65,6 +66,7 @@ def test_a_folder(machine: Machine, tmp_path: Path) -> None:
     assert host.resolve(name("folder/a")) == name("folder/a")
 
 
+@needs_proc
 def test_a_folder_in_the_place_of_a_file_is_refused_and_leaves_nothing_open(machine: Machine, tmp_path: Path) -> None:
     host, name = machine
     (tmp_path / "folder").mkdir()

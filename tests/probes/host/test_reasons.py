@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.models.facts.jsonl import decode, encode

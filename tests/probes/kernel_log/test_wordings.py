@@ -12,11 +12,22 @@ import pytest
 from linkgauge.models.catalog.log_messages import KERNEL, entries
 from linkgauge.models.facts.machine import Event
 from linkgauge.probes.kernel_log.patterns import event_of
+from linkgauge.probes.kernel_log.user_text import is_of_user
 
 THERM, OLD_THERM = "drivers/thermal/intel/therm_throt.c", "arch/x86/kernel/cpu/mcheck/therm_throt.c"
 BLK, NVME, NVME_PCI = "block/blk-core.c", "drivers/nvme/host/core.c", "drivers/nvme/host/pci.c"
 RAID0, RAID1, RAID10, RAID5 = (f"drivers/md/raid{level}.c" for level in (0, 1, 10, 5))
 HOTPLUG = "drivers/pci/hotplug/pciehp_ctrl.c"
+E1000E, IGB, IXGBE, TG3, BNX2, R8169, AQ, QEDE = (
+    f"drivers/net/ethernet/{path}"
+    for path in (
+        "intel/e1000e/netdev.c", "intel/igb/igb_main.c", "intel/ixgbe/ixgbe_main.c", "broadcom/tg3.c",
+        "broadcom/bnx2.c", "realtek/r8169_main.c", "aquantia/atlantic/aq_nic.c", "qlogic/qede/qede_main.c",
+    )
+)  # fmt: skip
+PHY, EDAC_MC = "drivers/net/phy/phy.c", "drivers/edac/edac_mc.c"
+CE_PAGE = 'EDAC MC%d: CE page 0x%x, offset 0x%x, grain %d, syndrome 0x%x, row %d, channel %d, label "%s": %s'
+DIMM = "CPU#0Channel#2_DIMM#0"
 MLX5 = "drivers/net/ethernet/mellanox/mlx5/core/events.c"
 MEDIA = "critical medium error, dev %s, sector %llu"
 NVME_LOG = "%s: %s(0x%x) @ LBA %llu, %u blocks, %s (sct 0x%x / sc 0x%x) %s%s"
@@ -100,6 +111,45 @@ ROWS = [
      ("mlx5_pcie_event", 294, 1213, 27), ("message", "0000:18:00.0", "mlx5-slot-power")),
     ("all", MLX5, "mlx5_core 0000:18:00.0: %s:%d:(pid %d): PCIe slot advertised sufficient power (%uW).",
      ("mlx5_pcie_event", 294, 1213, 75), None),
+    # Links of network devices, with and without the PCI address.
+    ("older", E1000E, "e1000e: %s NIC Link is Down", ("eth0",), ("link down", "node", "eth0")),
+    ("older", E1000E, "e1000e: %s NIC Link is Up %d Mbps %s, Flow Control: %s", ("eth0", 1000, "Full Duplex", "Rx/Tx"),
+     ("link up", "node", "eth0")),
+    ("newer", E1000E, "e1000e 0000:00:1f.6 %s: NIC Link is Down", ("eno1",), ("link down", "0000:00:1f.6", "eno1")),
+    ("older", IGB, "igb: %s NIC Link is Down", ("eth1",), ("link down", "node", "eth1")),
+    ("newer", IGB, "igb 0000:01:00.0 %s: igb: %s NIC Link is Down", ("eno1", "eno1"),
+     ("link down", "0000:01:00.0", "eno1")),
+    ("older", IXGBE, "ixgbe 0000:3b:00.0: %s: NIC Link is Down", ("eth4",), ("link down", "0000:3b:00.0", "eth4")),
+    ("newer", IXGBE, "ixgbe 0000:3b:00.0 %s: NIC Link is Up %s, Flow Control: %s", ("ens3f0", "10 Gbps", "RX/TX"),
+     ("link up", "0000:3b:00.0", "ens3f0")),
+    ("all", TG3, "tg3 0000:03:00.0 %s: Link is down", ("eno1",), ("link down", "0000:03:00.0", "eno1")),
+    ("older", TG3, "tg3 0000:03:00.0: %s: Link is up at %d Mbps, %s duplex", ("eth0", 1000, "full"),
+     ("link up", "0000:03:00.0", "eth0")),
+    ("all", BNX2, "bnx2 0000:02:00.0 %s: NIC %s Link is Down", ("eth0", "Copper"),
+     ("link down", "0000:02:00.0", "eth0")),
+    ("older", BNX2, "bnx2: %s NIC %s Link is Up, %d Mbps full duplex", ("eth0", "SerDes", 1000),
+     ("link up", "node", "eth0")),
+    ("older", R8169, "r8169 0000:02:00.0: %s: link down", ("eth0",), ("link down", "0000:02:00.0", "eth0")),
+    ("newer", PHY, "r8169 0000:02:00.0 %s: Link is Up - %s/%s - flow control %s", ("eth0", "1Gbps", "Full", "off"),
+     ("link up", "0000:02:00.0", "eth0")),
+    ("all", AQ, "atlantic 0000:01:00.0 %s: atlantic: link change old %d new %d", ("enp1s0", 10000, 0),
+     ("link down", "node", "enp1s0")),
+    ("all", AQ, "atlantic 0000:01:00.0 %s: atlantic: link change old %d new %d", ("enp1s0", 0, 10000),
+     ("link up", "node", "enp1s0")),
+    ("all", QEDE, "[qede_link_update:%d(%s)]Link is up", (2209, "ens2f0"), ("link up", "node", "ens2f0")),
+    ("all", MLX5, "mlx5_core 0000:18:00.0 %s: Link up", ("ens1f0np0",), ("link up", "0000:18:00.0", "ens1f0np0")),
+    ("all", "drivers/ata/libata-core.c", "ata%d: SATA link down (SStatus %X SControl %X)", (1, 0, 0x300), None),
+    ("all", "net/ipv6/addrconf.c", "IPv6: ADDRCONF(NETDEV_CHANGE): %s: link becomes ready", ("eth0",), None),
+    # Memory errors, with the module or without.
+    ("3.6-", EDAC_MC, "EDAC MC%d: %d CE %son %s (channel:2 slot:0 page:0x0 offset:0x0 grain:8 syndrome:0x0)",
+     (0, 4, "error ", DIMM), ("edac", "mc0", DIMM)),
+    ("3.6-", EDAC_MC, "EDAC MC%d: %d UE %son %s (channel:2 slot:0 page:0x0)", (1, 1, "multi-bit ECC ",
+     "unknown memory"), ("edac", "mc1", None)),
+    ("-3.5", EDAC_MC, CE_PAGE, (0, 0x3D4F2, 0x7C0, 128, 0xB0, 5, 1, "DIMM_B2", "amd64_edac"),
+     ("edac", "mc0", "DIMM_B2")),
+    ("-3.5", EDAC_MC, 'EDAC MC%d: UE page 0x%x, offset 0x%x, grain %d, row %d, labels "%s": %s',
+     (0, 0x3D4F2, 0x7C0, 128, 5, ":", "amd64_edac"), ("edac", "mc0", None)),
+    ("-3.5", EDAC_MC, "EDAC MC%d: UE - no information available: %s", (1, "INTERNAL ERROR"), ("edac", "mc1", None)),
 ]  # fmt: skip
 
 
@@ -118,3 +168,4 @@ def test_a_wording(
 ) -> None:
     line = printed(form, values)
     assert summary(event_of(line, entries(*KERNEL))) == expected
+    assert not is_of_user(line)

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Net
@@ -176,7 +176,7 @@ def test_what_is_refused_or_garbled_hides_nothing_else() -> None:
             counters, "eth0", f"{ETH0}/statistics/rx_errors", "Input/output error; 1 more counter is unreadable"
         ),
     ]
-    left = replace(facts(SAID)[0], speed=None, carrier=None, enabled=None)  # type: ignore[call-arg]
+    left = replace(facts(SAID)[0], speed=None, carrier=None, enabled=None)
     assert facts(said) == [left, *facts(SAID[-1:])]
     kept = [each for each in SAID if isinstance(each, Observation) and each.quantity not in ("rx_errors", "tx_errors")]
     assert [each for each in said if isinstance(each, Observation)] == kept

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Net, Port, Rdma

@@ -73,6 +73,8 @@ def test_any_table_of_mounts(text: str) -> None:
 
 
 def test_a_folder_of_this_machine(tmp_path: Path) -> None:
+    if not any(one.point == "/" for one in mount_points(Live())):
+        pytest.skip("the root of this machine is no mount point, or /proc is not mounted")
     place = mounted_folder(Live(), str(tmp_path))
     assert place
     assert place.point == str(tmp_path)

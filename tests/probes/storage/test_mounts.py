@@ -16,6 +16,7 @@ from linkgauge.probes.host.entries import Entry, Refused
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.storage.mounts import read_mounts
 from linkgauge.probes.storage.statvfs import free_space
+from tests.support.mounts import needs_proc
 from tests.support.nodes.trees import tree, write
 
 Writable = partial(Mount, read_only=False)
@@ -63,6 +64,22 @@ def full(mounts: Sequence[Mount]) -> list[Record]:
 def test_local_ones_first_and_all_answered() -> None:
     everything = [*LOCAL, *FAR]
     assert read({"proc/1/mounts": TABLE}, everything, full(everything)) == [*everything, *full(everything)]
+
+
+def test_a_file_system_of_a_user_is_not_of_the_machine() -> None:
+    """With `user_allow_other` in fuse.conf(5), it can be full or never answer. Before, that changed the verdict."""
+    options = "rw,nosuid,nodev,user_id={},group_id=1000,allow_other"
+    table = (
+        "nfs1:/home /home/eve nfs4 rw 0 0\nnfs1:/data /home/eve/data nfs4 rw 0 0\n"
+        "nfs1:/everyone /home/everyone nfs4 rw 0 0\n"
+        f"eve@host:/ /home/eve fuse.sshfs {options.format(1000)} 0 0\n"
+        f"s3fs /bucket fuse.s3fs {options.format(0)} 0 0\n/dev/fuse /home/eve/x fuse {options.format(1000)} 0 0"
+    )
+    stores = [
+        Writable(key="/home/everyone", device="nfs1:/everyone", fstype="nfs4"),
+        Writable(key="/bucket", device="s3fs", fstype="fuse.s3fs"),
+    ]
+    assert read({"proc/1/mounts": table}, stores, full(stores)) == [*stores, *full(stores)]
 
 
 def test_a_server_that_is_away_loses_what_comes_after_it() -> None:
@@ -149,6 +166,7 @@ def test_nothing_there() -> None:
     assert read({}, []) == []
 
 
+@needs_proc
 def test_free_space(tmp_path: Path) -> None:
     told = os.statvfs(tmp_path)
     found, lost, empty = free_space(str(tmp_path), str(tmp_path / "gone"), "/proc")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from linkgauge.models.facts.machine import Array, Disk, Nvme
 from linkgauge.models.facts.records import Evidence, Fact, Record

@@ -24,7 +24,7 @@ def fact(machine: Recorded, kind: type[Fact], key: str) -> Fact | None:
     found = facts.get(kind, {}).get(key)
     if found is None:
         return None
-    fields = {name: getattr(found, name) for name in found.__dataclass_fields__ if name != "cites"}
+    fields = {name: getattr(found, name) for name in found.__struct_fields__ if name != "cites"}
     return kind(**fields)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.machine import Package

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.machine import Node
 from linkgauge.models.facts.reason import Reason

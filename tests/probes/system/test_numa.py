@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-import tarfile
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from linkgauge.agent.inputs.resolve import from_paths
 from linkgauge.models.facts.machine import Numa, Package
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
-from linkgauge.probes.host.live import Live
 from linkgauge.probes.system.cpu import read_cpu
 from linkgauge.probes.system.numa import read_numa
 from tests.support.nodes.trees import tree
@@ -98,11 +97,8 @@ def test_a_list_that_nobody_can_read() -> None:
 @pytest.mark.skipif(not HWLOC.is_dir(), reason="needs hwloc's recorded machines in ../shared")
 @pytest.mark.parametrize("name", ["32em64t-2n8c+dax+nvme+mic+dimms", "40intel64-2g2n4c+pcilocality", "nvidia-dgx-gb10"])
 @pytest.mark.slow
-def test_as_hwloc_has_it(tmp_path: Path, name: str) -> None:
-    with tarfile.open(HWLOC / f"{name}.tar.bz2") as recorded:
-        recorded.extractall(tmp_path, filter="tar")
-    (root,) = tmp_path.iterdir()
-    host = Live(str(root))
+def test_as_hwloc_has_it(name: str) -> None:
+    host = from_paths([str(HWLOC / f"{name}.tar.bz2")]).host
     text = (HWLOC / f"{name}.xml").read_text()
     nodes = re.findall(r'type="NUMANode" os_index="(\d+)" cpuset="([^"]+)".* local_memory="(\d+)"', text)
     packages = re.findall(r'type="Package" os_index="(\d+)" cpuset="([^"]+)"', text)

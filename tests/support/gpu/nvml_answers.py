@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.gpu import Driver, Gpu, GpuLink
 from linkgauge.models.facts.records import Observation, Record

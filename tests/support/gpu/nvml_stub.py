@@ -1,8 +1,8 @@
 """A driver for tests: replaces libnvidia-ml.so.1 below the real pynvml and follows a file.
 
 `python tests/support/gpu/nvml_stub.py CALL` answers one call (probes/calls/entrypoint.py) with it. The stub reads the
-TOML file of $NVML_STUB again at each function, so a test can break something at run time. It appends the name of each
-called function to the file's name + ".log".
+TOML file of $NVML_STUB again when it has changed, so a test can break something at run time. It appends the name of
+each called function to the file's name + ".log".
 
     gpus = 8                                  # 0: none; [0, 2]: these, which the driver numbers as 0 and 1
     missing = ["nvmlDeviceGetModuleId"]       # functions that this driver does not have
@@ -29,6 +29,7 @@ called function to the file's name + ".log".
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import byref, c_void_p, cast, memmove
@@ -36,11 +37,13 @@ from functools import lru_cache
 from pathlib import Path
 from threading import Event
 from typing import Any
+from weakref import finalize
 
 import msgspec
 
 NOT_SUPPORTED, INVALID_ARGUMENT, NOT_FOUND, INSUFFICIENT_SIZE, GPU_IS_LOST, MISMATCH = 3, 2, 6, 7, 15, 25
 MIB = 1 << 20
+SAME_TIME = 20_000_000  # nanoseconds; a file system counts the times of files in steps of up to 10 ms
 ALL_LINKS, OF_LINKS = 0xFFFFFFFF, range(201, 251)  # counters of NVLink 5, with a sum of all links as their scope
 # PCI buses of the GPUs; 4 NVSwitches are at 05:00.0 to 08:00.0
 BUSES: tuple[int, ...] = (0x1B, 0x43, 0x52, 0x61, 0x9D, 0xC3, 0xD1, 0xDF)
@@ -125,6 +128,10 @@ class Driver:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._log = os.open(f"{path}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        finalize(self, os.close, self._log)
+        self._version: tuple[int, int] | None = None
+        self._content = ""
         self._calls_of: Counter[int] = Counter()
         self.asked: list[tuple[int, list[tuple[int, int]]]] = []  # field values: GPU, then number and scope of each
 
@@ -137,11 +144,16 @@ class Driver:
 
     def setting(self, key: str, gpu: int | None = None) -> Any:
         """The value in the file, for this GPU or for all. Tables are merged."""
-        file = parsed(self._path.read_text())
-        places = (REST, file, file.get("gpu", {}).get(str(gpu), {}))
-        if isinstance(REST[key], Mapping) and key != "fabric":
-            return {name: value for place in places for name, value in place.get(key, {}).items()}
-        return next(place[key] for place in reversed(places) if key in place)
+        return merged(self._text(), key, gpu)
+
+    def _text(self) -> str:
+        """The file, read again after a test has written it. A file system may give two writes the same time."""
+        stat = os.stat(self._path)
+        version = (stat.st_mtime_ns, stat.st_size)
+        if version != self._version:
+            self._content = self._path.read_text()
+            self._version = version if time.time_ns() - stat.st_mtime_ns > SAME_TIME else None
+        return self._content
 
     def present(self) -> Sequence[int]:
         """The GPUs that the driver has now. All else is said of a GPU by its place in this list of all."""
@@ -149,8 +161,7 @@ class Driver:
         return range(gpus) if isinstance(gpus, int) else gpus
 
     def _call(self, name: str, *arguments: Any) -> int:
-        with open(f"{self._path}.log", "a") as log:
-            log.write(f"{name}\n")
+        os.write(self._log, f"{name}\n".encode())
         gpu = number_of(name, arguments)
         if gpu is not None:
             self._calls_of[gpu] += 1
@@ -165,6 +176,16 @@ class Driver:
         function: Callable[..., Any] = FUNCTIONS.get(name, answer)
         code: int = function(self, gpu, name, *arguments)
         return code
+
+
+@lru_cache(maxsize=10_000)
+def merged(text: str, key: str, gpu: int | None) -> Any:
+    """The value of a setting in the text of a file. Nobody changes it."""
+    file = parsed(text)
+    places = (REST, file, file.get("gpu", {}).get(str(gpu), {}))
+    if isinstance(REST[key], Mapping) and key != "fabric":
+        return {name: value for place in places for name, value in place.get(key, {}).items()}
+    return next(place[key] for place in reversed(places) if key in place)
 
 
 @lru_cache(maxsize=8)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from copy import copy
 from functools import cache
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
@@ -33,6 +34,10 @@ def node(name: str, further: str = "") -> Recorded:
 
 def with_entry(recorded: Recorded, path: str, entry: Entry | None) -> Recorded:
     """The node with another entry at the path. None removes the entry."""
+    if entry is not None and isinstance(recorded.entries.get(path), str):
+        changed = copy(recorded)  # with the same names and links, which need not be found again
+        changed.entries = {**recorded.entries, path: entry}
+        return changed
     entries = {**recorded.entries, path: entry} if entry is not None else dict(recorded.entries)
     if entry is None:
         del entries[path]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from linkgauge.models.facts.records import EGRESS, Flow
 from linkgauge.models.graph.topology import Device, Link, Topology

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Driver, Gpu
@@ -103,8 +104,10 @@ def board(count: int = 8, **fields: Any) -> list[Record]:
 
 
 def without(records: Iterable[Record], *keys: str) -> list[Record]:
-    """The records without the facts of these keys."""
-    return [one for one in records if getattr(one, "key", None) not in keys]
+    """The records without the facts of these keys. The driver counts the GPUs that are left."""
+    left = [one for one in records if getattr(one, "key", None) not in keys]
+    gpus = sum(isinstance(one, Gpu) for one in left)
+    return [replace(one, gpus=gpus) if isinstance(one, Driver) and one.gpus is not None else one for one in left]
 
 
 def with_fields(records: Iterable[Record], key: str, **fields: Any) -> list[Record]:

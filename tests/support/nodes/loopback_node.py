@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from linkgauge.models.facts.machine import Port, Rdma
 from linkgauge.models.facts.records import Record

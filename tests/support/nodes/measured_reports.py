@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations, product
+
+from msgspec.structs import replace
 
 from linkgauge.models.report import Expectation, Level, Report
 

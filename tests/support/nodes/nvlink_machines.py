@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from linkgauge.models.catalog.gpus import products
 from linkgauge.models.evaluate import evaluate

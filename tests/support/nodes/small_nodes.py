@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.models.evaluate import evaluate
@@ -58,7 +59,7 @@ def function(address: str, parent: str) -> Pci:
 
 def with_fields(records: Iterable[Record], key: str, **fields: object) -> list[Record]:
     """The records with changed fields of the PCI function `key`."""
-    return [replace(s, **fields) if isinstance(s, Pci) and s.key == key else s for s in records]  # type: ignore[arg-type]
+    return [replace(s, **fields) if isinstance(s, Pci) and s.key == key else s for s in records]
 
 
 def copy(ends: tuple[str, ...], gigabytes: float, **flow: object) -> Observation:

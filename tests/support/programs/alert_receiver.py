@@ -25,6 +25,7 @@ class Alert(NamedTuple):
     receiver: str
     status: str
     labels: Mapping[str, str]
+    summary: str = ""
 
 
 class Webhook:
@@ -37,7 +38,8 @@ class Webhook:
     def take(self, message: Mapping[str, Any]) -> None:
         with self._came:
             for alert in message["alerts"]:
-                self.received.append(Alert(message["receiver"], alert["status"], alert["labels"]))
+                summary = alert["annotations"].get("summary", "")
+                self.received.append(Alert(message["receiver"], alert["status"], alert["labels"], summary))
             self._came.notify_all()
 
     def wait(self, alert: str, status: str, **labels: str) -> Alert:

@@ -7,8 +7,9 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.metrics.sample import Round
@@ -43,7 +44,7 @@ def fleet() -> dict[str, str]:
     nodes["n1"] = with_entry(nodes["n1"], SHUT, Refused(13, "Permission denied"))
     pages = {name: _page(name, measured(report_of(one)), "west", f"r{ord(name[1]) % 3}") for name, one in nodes.items()}
     pages[SLOW] = _page(SLOW, _slower(measured(report_of(node("hgx-h100")))), "west", "r2")
-    pages[SILENT] = _page(SILENT, report_of(node("hgx-h100")), "west", "r2")
+    pages[SILENT] = _page(SILENT, report_of(node("hgx-h100", WEST["n3"])), "west", "r2")
     pages["a1"] = _page("a1", report_of(node("hgx-a100")), "east", "r1")
     pages["a2"] = _page("a2", report_of(node("hgx-b200", '[gpu]\nmissing = "not installed"')), "east", "r1")
     return pages
@@ -52,7 +53,9 @@ def fleet() -> dict[str, str]:
 def _page(name: str, report: Report, cluster: str, rack: str) -> str:
     grave = tuple((one.code, one.subject) for one in report.findings if one.severity == "critical")
     round = Round(ended=time.time(), seconds=0.25, would_drain=grave)
-    return page(replace(report, node=name), round, {"cluster": cluster, "rack": rack}).decode()
+    stale = "the source does not answer" if name == "n1" else None
+    found = tuple(replace(one, since="2026-11-20T08:00:00Z", stale=stale) for one in report.findings)
+    return page(replace(report, node=name, findings=found), round, {"cluster": cluster, "rack": rack}).decode()
 
 
 def _slower(report: Report) -> Report:

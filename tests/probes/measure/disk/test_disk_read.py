@@ -9,10 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.facts.machine import Disk, Numa
 from linkgauge.models.facts.records import Flow, NotChecked, Observation, Record

@@ -16,6 +16,7 @@ from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked
 from linkgauge.probes.measure.external_tools import ToolFailed, absent, found, run, version
 from linkgauge.probes.measure.network.client_server import both_ends, free_port, listens
+from tests.support.mounts import needs_proc
 from tests.support.programs import fake_tools
 
 PYTHON = sys.executable
@@ -62,6 +63,7 @@ def test_their_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
+@needs_proc
 def test_both_ends() -> None:
     port = free_port()
     server, client = ([PYTHON, "-c", text.format(port=port)] for text in (SERVER, CLIENT))
@@ -83,6 +85,7 @@ def test_a_server_that_does_not_come_up(server: str, deadline: float, why: str) 
         both_ends([PYTHON, "-c", server], [PYTHON, "-c", "pass"], free_port(), deadline)
 
 
+@needs_proc
 def test_nobody_measures_with_a_stranger() -> None:
     """Who has taken the port since it was free: another program, or somebody who waited for that."""
     with socket.create_server(("127.0.0.1", 0)) as stranger:
