@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -93,6 +94,14 @@ def golden() -> Callable[[Path, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return compare
+
+
+@pytest.fixture
+def booted_long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the kernel's clock say that this machine has run for a year: CI's machine may have booted minutes ago."""
+    clock = time.clock_gettime
+    year = 365 * 86400.0
+    monkeypatch.setattr(time, "clock_gettime", lambda which: clock(which) + year * (which == time.CLOCK_BOOTTIME))
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def test_json_has_the_same(hgx: Node) -> None:
     }  # fmt: skip
 
 
-def test_a_healthy_node_an_unknown_one_and_a_service_that_stopped(hgx: Node) -> None:
+def test_a_healthy_node_an_unknown_one_and_a_service_that_stopped(hgx: Node, booted_long_ago: None) -> None:
     hgx.daemon.config = Config()
     hgx.cycle(2)
     done = status(hgx)

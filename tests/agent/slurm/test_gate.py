@@ -251,7 +251,9 @@ def test_a_finding_that_another_finding_explains_closes_it() -> None:
     assert list(causes([replace(cause, silenced="ordered")], listed)) == []
 
 
-def test_the_last_findings_of_a_service_that_stopped_close_it_until_the_node_is_accepted(tmp_path: Path) -> None:
+def test_the_last_findings_of_a_service_that_stopped_close_it_until_the_node_is_accepted(
+    tmp_path: Path, booted_long_ago: None
+) -> None:
     gate = Gate(tmp_path, ENFORCED)
     at = time.time() - 1000
     gate.finds(at=at)
