@@ -155,7 +155,7 @@ def _guess(cells: tuple[str, ...]) -> list[str] | None:
         if len(values) < 3 or not all(_RATE.fullmatch(one) for one in values[1:]) or not _TIME.fullmatch(values[0]):
             continue
         moved = float(values[0]) * 1e-6 * float(values[1]) * 1e9
-        if moved and abs(moved / int(cells[0]) - 1) < _ROUNDED:
+        if (size := int(cells[0])) and abs(moved / size - 1) < _ROUNDED:
             return columns + [""] * (len(cells) - len(columns))
     return None
 

@@ -16,6 +16,8 @@ from ....models.facts.machine import Nccl, NcclFailure, Port, Rdma, Setting, Tra
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
 from ..core.part import Part
+from . import nccl_graph
+from .nccl_graph import address
 
 BEGIN = r"^(?:[^N\n]{0,160}N){1,8}?CCL(?: (?:INFO|WARN|version) |_[A-Z0-9_]{1,60} set (?:by environment )?to )"
 # Lines without "host:pid:tid [0] NCCL INFO", and the printed graph: the system, trees and rings.
@@ -39,7 +41,7 @@ _CHANNEL = re.compile(
     r"via (direct shared memory|\S+)"
 )
 _PORTS = re.compile(r"NET/IB ?: Using (?P<ports>[^\n]*)")
-_PORT = re.compile(r"\[\d+\](?P<device>[\w.-]+):(?P<port>\d+)/(?P<layer>IB|RoCE)\b")
+_PORT = re.compile(r"\[(?P<number>\d{1,4})\](?P<device>[\w.-]+):(?P<port>\d+)/(?P<layer>IB|RoCE)\b")
 _DIRECT = re.compile(r"GPU Direct RDMA (?P<state>Enabled|Disabled) for HCA \d+ '(?P<device>[\w.-]+)")
 _WARNING = re.compile(
     r"NCCL WARN [^\n]{0,300}?(?:"
@@ -78,6 +80,8 @@ def read(part: Part) -> Iterator[Record]:
     yield from _devices(log)
     yield from _transports(log, {rank: gpu.key for rank, gpu in gpus.items()})
     yield from _failures(log)
+    places = {gpu.address: gpu.key for gpu in gpus.values() if gpu.address}
+    yield from nccl_graph.read(log.text, log.cite, places, _numbers(log))
 
 
 class _Log:
@@ -158,13 +162,8 @@ def _ranks(log: _Log) -> Iterator[tuple[int, Gpu]]:
         first = first or host
         rank, number = _count(found["rank"]), _count(found["nvml"] or found["cuda"])
         if host == first and rank is not None and number is not None:
-            address = _address(int(found["bus"], 16)) if found["bus"] else None
-            yield rank, Gpu(key=f"gpu{number}", address=address, cites={"address": line} if address else {})
-
-
-def _address(bus: int) -> str:
-    """The PCI address from NCCL's form without separators: 1b000 is 0000:1b:00.0."""
-    return f"{bus >> 20:04x}:{bus >> 12 & 0xFF:02x}:{bus >> 4 & 0xFF:02x}.{bus & 7}"
+            place = address(int(found["bus"], 16)) if found["bus"] else None
+            yield rank, Gpu(key=f"gpu{number}", address=place, cites={"address": line} if place else {})
 
 
 def _devices(log: _Log) -> Iterator[Record]:
@@ -190,6 +189,13 @@ def _devices(log: _Log) -> Iterator[Record]:
         else:
             yield Rdma(key=device)
     yield from ports.values()
+
+
+def _numbers(log: _Log) -> dict[int, str]:
+    """The ports of the first list, by the numbers that NCCL gives them: its graph has only these."""
+    found = _PORTS.search(log.text)
+    ports = _PORT.finditer(found["ports"]) if found else ()
+    return {int(port["number"]): f"{port['device']}/{port['port']}" for port in ports}
 
 
 def _transports(log: _Log, gpus: dict[int, str]) -> Iterator[Transport]:
