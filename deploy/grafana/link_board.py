@@ -80,7 +80,7 @@ def _links() -> list[Tile]:
     return [
         Tile(
             rows(
-                "Links with the lowest trained rate / rated rate ($link)",
+                "Links with the lowest trained rate / rated rate",
                 [f"bottomk(20,\n{OF_RATED}\n)"],
                 "The twenty links with the lowest ratio, lowest first.",
                 columns,
@@ -92,7 +92,7 @@ def _links() -> list[Tile]:
         ),
         Tile(
             lines(
-                "Trained rate / rated rate ($link)",
+                "Trained rate / rated rate",
                 spread,
                 "Median, 10th percentile and minimum of all links of this kind.",
                 "percentunit",
@@ -120,7 +120,7 @@ def _counted() -> list[Tile]:
         ),
         Tile(
             lines(
-                "Errors in an hour ($link)",
+                "Errors in an hour",
                 {"{{kind}}": f"topk(10,\n{counted}\n)"},
                 "Errors that the ends of these links counted in an hour, sum of all nodes. The ten most frequent.",
                 "short",
@@ -137,7 +137,7 @@ def _flows() -> list[Tile]:
     return [
         Tile(
             lines(
-                "Observed rate / expected rate ($flow)",
+                "Observed rate / expected rate",
                 spread,
                 "Median, 10th percentile and minimum of observed / expected of all flows of this kind.",
                 "percentunit",
@@ -147,7 +147,7 @@ def _flows() -> list[Tile]:
         ),
         Tile(
             lines(
-                "Observed rate / expected rate by machine type ($flow)",
+                "Observed rate / expected rate by machine type",
                 {"{{profile}}": f"bottomk(10,\n{by_type}\n)"},
                 "Median of each machine type: the ten lowest.",
                 "percentunit",
@@ -167,7 +167,7 @@ def _worst() -> list[Tile]:
     return [
         Tile(
             rows(
-                "Slowest flows ($flow)",
+                "Slowest flows",
                 [least, f"{observed}\n  {same} {least}", f"{expected}\n  {same} {least}"],
                 "The twenty flows with the lowest observed / expected.",
                 {**who, "Value #A": "Attained", "Value #B": "Observed", "Value #C": "Expected"},
@@ -179,7 +179,7 @@ def _worst() -> list[Tile]:
         ),
         Tile(
             rows(
-                "Medians of equal machines ($flow)",
+                "Medians of equal machines",
                 [medians],
                 "Median of the same flow on at least five machines of a type. Outliers are below nine tenths of it.",
                 {"profile": "Machine type", "subject": "Subject", "via": "Via", "Value #A": "Median attained"},
