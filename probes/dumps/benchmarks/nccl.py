@@ -34,6 +34,7 @@ _TYPES = r"(?:float|double|half|bfloat16|u?int(?:8|32|64)|fp?8_?e[0-9]\w{2,6})"
 _GAP = r"[ \t|]{1,20}"
 _AFTER = frozenset({"busbw", "#wrong", "wrong", "error", "time", "cputime", "algbw"})  # columns after busbw
 _TYPE = re.compile(_TYPES)
+_SIZE = re.compile(r"[0-9]{1,18}")
 _TIME = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?")
 _ROUNDED = 0.02  # largest relative error of a product of two rounded numbers in a row of a long message
 _MOST_RANKS = 4096  # largest number of ranks that two rounded bandwidths can determine
@@ -147,7 +148,7 @@ def _heading(line: str) -> list[str] | None:
 
 def _guess(cells: tuple[str, ...]) -> list[str] | None:
     """The columns of a row without a heading: the time in µs and the algorithm bandwidth give the size."""
-    if len(cells) < 6 or not _TYPE.fullmatch(cells[2]) or not cells[0].isdecimal():
+    if len(cells) < 6 or not _TYPE.fullmatch(cells[2]) or not _SIZE.fullmatch(cells[0]):
         return None
     for place in (4, 5):
         columns = ["size", "count", "type", "redop", "root"][:place] + ["time", "algbw", "busbw"]
@@ -163,7 +164,7 @@ def _guess(cells: tuple[str, ...]) -> list[str] | None:
 def _row(columns: Sequence[str], cells: Sequence[str]) -> tuple[int, float, float] | None:
     """Size in bytes, algorithm bandwidth and bus bandwidth in GB/s from a table row. None for other lines."""
     size = cells[0].replace("_", "") if cells else ""
-    if not re.fullmatch(r"[0-9]{1,18}", size) or not int(size):
+    if not _SIZE.fullmatch(size) or not int(size):
         return None
     algorithm, bus = cells[columns.index("algbw")], cells[columns.index("busbw")]
     return (int(size), float(algorithm), float(bus)) if _RATE.fullmatch(algorithm) and _RATE.fullmatch(bus) else None

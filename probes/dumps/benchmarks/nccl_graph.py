@@ -25,19 +25,28 @@ from dataclasses import dataclass, field
 from ....models.facts.gpu import Gpu, GpuLink
 from ....models.facts.machine import HostBridge, Numa, Pci, Port, Rdma
 from ....models.facts.pci_classes import AMD, NVIDIA, card_of
-from ....models.facts.records import Evidence, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Record
 
 _BEGIN = "=== System : "
 _FROM_FILE = "NCCL_TOPO_FILE set by environment"  # then the links are those of a file, and not of the machine
 _LINE = re.compile(
-    r"^(?:[^\n]{0,200}?(?P<rank>\S{1,99} \[\d+\] )?NCCL INFO )?(?:(?P<begin>=== System : )|(?P<end>={20})|"
-    r"(?P<indent>[ \t]{0,300})(?:\+ (?P<link>[A-Z]{2,4}[0-9]?)\[ ?(?P<rate>\d{1,5}(?:\.\d{1,6})?)\] - )?"
-    r"(?P<kind>CPU|PCI|GPU|NIC|NET|NVS)/(?:[0-9A-Fa-f]{1,4}-)?(?P<id>[0-9A-Fa-f]{1,16})"
-    r"(?: \((?P<more>[\w./:-]{1,60})\))?[ \t]*$)",
+    r"^(?:[^\n]{0,200}?(?P<rank>\S{1,99} \[\d+\] )?NCCL INFO )?"
+    r"(?P<body>[^\n]*(?:(?:(?<=\] -)|(?<=\+)) ?\n[^\n]*|\n[ \t]*\([^\n]*)?)\n",  # a line can be wrapped
     re.MULTILINE,
 )
+_NODE = re.compile(
+    r"(?P<indent>[ \t]{0,300})(?:\+ (?P<link>[A-Z]{2,4}[0-9]?)\[ ?(?P<rate>\d{1,5}(?:\.\d{1,6})?)\] - )?"
+    r"(?P<kind>CPU|PCI|GPU|NIC|NET|NVS)/(?:[0-9A-Fa-f]{1,4}-)?(?P<id>[0-9A-Fa-f]{1,16})"
+    r"(?: \((?P<more>[\w./:-]{1,60})\))?[ \t]*"
+)
+_LINK = re.compile(r"[A-Z]{3}\[ ?[\d.]{1,12}\] - ")
+_END = "=" * 20
+# What can be above what. A line below anything else follows a line that is missing.
+_ABOVE = {"PCI": "CPU PCI", "GPU": "CPU PCI", "NIC": "CPU PCI", "NET": "NIC"}
 _BRIDGE = 0x060400
 _CLASSES = {"PCI": _BRIDGE, "GPU": 0x030200, "NIC": 0x020000}
+_ADDRESS = 4  # hex digits of an address, at least: bus 1, device 0, function 0
 _NOWHERE = 0xFFFF  # a CPU without a NUMA node has the number -1, as 16 hex digits
 # GB/s of one NVLink, as NCCL counts it (src/graph/topo.h: SM60 and SM70 to SM100, and values of older versions)
 _NVLINK_RATES = (18.0, 20.0, 20.6, 21.0, 22.0, 40.1)
@@ -67,7 +76,7 @@ def read(
     """
     if _BEGIN not in text:
         return
-    nodes = _first(text, cite)
+    nodes, damage = _first(text, cite)
     keys = {**_by_rank(nodes), **gpus}
     maker = AMD if "RCCL" in text else NVIDIA
     yield from _functions(nodes, maker)
@@ -82,38 +91,60 @@ def read(
             yield Rdma(key=device, address=address(node.above.number), cites={"address": node.cite})
             cites = {"rate": node.cite, "state": node.cite}
             yield Port(key=ports[node.number], device=device, state="ACTIVE", rate=_port_rate(node), cites=cites)
+    if damage:
+        why = "a line of NCCL's graph is damaged or missing; what follows it was not read"
+        yield NotChecked(what="dump", subject="graph", reason=Reason.INCOMPLETE, path=damage.source, detail=why)
 
 
-def _first(text: str, cite: Callable[[re.Match[str]], Evidence]) -> list[_Node]:
-    """The lines of the first system. Ranks write at the same time, so only lines of the same process belong to it."""
+def _first(text: str, cite: Callable[[re.Match[str]], Evidence]) -> tuple[list[_Node], Evidence | None]:
+    """The nodes of the first system, and the line at which it is damaged. What follows that line can be anywhere.
+
+    Ranks write at the same time, so only lines of the same process belong to it.
+    """
     nodes: list[_Node] = []
-    rank: str | None = None
     stack: list[tuple[int, _Node]] = []  # indentation and node of each line above
-    for found in _LINE.finditer(text):
-        if found["begin"] and rank is None:
-            rank = found["rank"] or ""
-        elif rank is None or (found["rank"] or "") != rank:
+    ranks: list[str] = []  # the processes that began, the first one first
+    for line in _LINE.finditer(text):
+        body, rank = re.sub(r"\s*\n\s*", " ", line["body"]), line["rank"] or ""
+        if body.startswith(_BEGIN):
+            ranks.append(rank)
+        elif not ranks or not body.strip() or rank in ranks[1:] or (rank != ranks[0] and not _LINK.search(body)):
             continue
-        elif found["begin"] or found["end"]:
-            if nodes:
-                break
+        elif body.startswith(_END):
+            return _with_processors(nodes, cite(line))
         else:
-            depth = len(found["indent"].expandtabs()) + 1 if found["link"] else 0
-            while stack and stack[-1][0] >= depth:
-                stack.pop()
-            above = stack[-1][1] if stack else None
-            node = _Node(
-                found["kind"],
-                int(found["id"], 16),
-                found["link"],
-                float(found["rate"] or 0),
-                found["more"] or "",
-                cite(found),
-                above,
-            )
-            stack.append((depth, node))
+            found = _NODE.fullmatch(body)
+            node = _node(found, stack, cite(line)) if found and rank == ranks[0] else None
+            if node is None:
+                return nodes, cite(line)
             nodes.append(node)
-    return nodes
+    return nodes, None
+
+
+def _with_processors(nodes: list[_Node], end: Evidence) -> tuple[list[_Node], Evidence | None]:
+    """The nodes, unless the line of a processor to which others have links is missing: its devices seem elsewhere."""
+    headed, named = (
+        {node.number for node in nodes if node.kind == "CPU" and (node.link is None) == one} for one in (True, False)
+    )
+    return (nodes, None) if named <= headed else ([], end)
+
+
+def _node(found: re.Match[str], stack: list[tuple[int, _Node]], cite: Evidence) -> _Node | None:
+    """The node of a line. None: it cannot be at this place."""
+    depth = len(found["indent"].expandtabs()) + 1 if found["link"] else 0
+    while stack and stack[-1][0] >= depth:
+        stack.pop()
+    above = stack[-1][1] if stack else None
+    kind, number = found["kind"], int(found["id"], 16)
+    node = _Node(kind, number, found["link"], float(found["rate"] or 0), found["more"] or "", cite, above)
+    stack.append((depth, node))
+    if kind == "CPU":  # a processor has no link to itself: the line of the next one is missing
+        at_place = (above is None) == (node.link is None) and (above is None or above.number != number)
+    elif node.link in ("PCI", "NET"):
+        at_place = above is not None and above.kind in _ABOVE.get(kind, "")
+    else:
+        at_place = above is not None and above.kind == "GPU"
+    return node if at_place and (node.link != "PCI" or len(found["id"]) >= _ADDRESS) else None
 
 
 def _functions(nodes: list[_Node], maker: int) -> Iterator[Record]:

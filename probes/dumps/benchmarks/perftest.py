@@ -77,6 +77,7 @@ def read(part: Part) -> Iterator[Record]:
     """The average rate, or the typical latency, of each message size."""
     yield from _documents(part)
     test, places, picked, headed = _Test(), dict[str, str](), None, False
+    lines = part.text.split("\n")
     for found in rows(part, _heading, _guess, extra=True):
         if isinstance(found, Row):
             if not found.cells or not headed:
@@ -85,7 +86,7 @@ def read(part: Part) -> Iterator[Record]:
                 headed = True
             test.columns = found.columns
             if found.cells and (flow := _flow(test)):
-                yield from _row(part, found, test, flow)
+                yield from _row(part, found, test, flow, part.cite(found.number, lines[found.number]))
             continue
         number, line = found
         if titled := _TITLED.fullmatch(line):
@@ -176,12 +177,11 @@ def _flow(test: _Test) -> Flow | None:
     return Flow(test.op, ends, beside=(ends[::-1],) if test.both else ())
 
 
-def _row(part: Part, row: Row[Columns], test: _Test, flow: Flow) -> Iterator[Observation]:
+def _row(part: Part, row: Row[Columns], test: _Test, flow: Flow, cite: Evidence) -> Iterator[Observation]:
     """The rate or the latency of a row of numbers."""
     names = [name for name, _ in test.columns]
     if not all(_NUMBER.fullmatch(cell) for cell in row.cells):
         return
-    line = part.text.split("\n")[row.number]
     for name, quantity, unit in (("BW average", "rate", "bytes_per_second"), ("t_typical", "latency", "seconds")):
         factor = _UNITS.get(dict(test.columns).get(name, ""))
         value = float(row.cells[names.index(name)]) * factor if factor else 0.0
@@ -194,5 +194,5 @@ def _row(part: Part, row: Row[Columns], test: _Test, flow: Flow) -> Iterator[Obs
                 value=value / 2 if test.both and quantity == "rate" else value,
                 at=part.at,
                 busy=True,
-                evidence=part.cite(row.number, line),
+                evidence=cite,
             )

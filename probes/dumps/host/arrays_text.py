@@ -124,7 +124,6 @@ def _detail(name: str, values: Mapping[str, tuple[str, Evidence]]) -> Iterator[R
         key=name,
         level=level,
         state="inactive" if stopped else "active",
-        members=(),
         wanted=int(wanted),
         missing=max(0, int(wanted) - int(active)),
         cites={"wanted": values["Raid Devices"][1], "missing": values["Active Devices"][1], "state": where},

@@ -94,7 +94,7 @@ class _Reading:
         elif " blocks " in line and (found := _BLOCKS.match(line)):
             if not self.last:  # the line before it is missing
                 self.last = _UNNAMED
-                self.arrays.setdefault(_UNNAMED, Array(key=_UNNAMED, level=_level(line), members=()))
+                self.arrays.setdefault(_UNNAMED, Array(key=_UNNAMED, level=_level(line)))
             self._members(int(found[1]), int(found[2]), cite)
         elif found := _LSBLK.match(line):
             yield from self._block(found, cite)

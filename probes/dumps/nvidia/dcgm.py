@@ -85,24 +85,25 @@ def _tables(part: Part, inside: list[tuple[int, int]], found: FactCollector) -> 
     reader: _Reader | None = None
     left = iter([*inside, (-1, -1)])
     first, last = next(left)
-    for number, line in part.lines():
+    lines = [*part.lines()]
+    for (number, line), (_, following) in zip(lines, [*lines[1:], (-1, "")], strict=True):
         if number == first:
             yield from reader(part, rows, found) if reader else ()
             reader, rows = None, []
         if first <= number <= last:
             first, last = next(left) if number == last else (first, last)
             continue
-        if begun := _head(line) or (None if reader else _headless(part, number, line)):
+        if begun := _head(line) or (None if reader else _headless(line, following)):
             yield from reader(part, rows, found) if reader else ()
             reader, rows = begun, []
         rows.append((number, line))
     yield from reader(part, rows, found) if reader else ()
 
 
-def _headless(part: Part, number: int, line: str) -> _Reader | None:
+def _headless(line: str, following: str) -> _Reader | None:
     """The reader for a row that is no heading and has none above."""
-    following = "\n".join((line, *part.text.split("\n", number + 2)[number + 1 : number + 2])).strip()
-    return next((reader for form, reader in _HEADLESS if form.match(following)), None)
+    both = f"{line}\n{following}".strip()
+    return next((reader for form, reader in _HEADLESS if form.match(both)), None)
 
 
 def _head(line: str) -> _Reader | None:
