@@ -61,7 +61,7 @@ def _read(since: str, state_dir: str | None) -> tuple[History, str]:
     from ..inputs.site_file import BadInput
     from ..service.config import seconds
     from ..state.acceptance import folder_of
-    from ..state.history_file import read_history
+    from ..state.read_history import read_history
 
     folder = folder_of("/", state_dir)
     try:

@@ -92,6 +92,7 @@ class Daemon:
             further = []
         session = self._session(began)
         sources = [*further, *map(self._paced, due_sources), Source("traffic", self.read_traffic)]
+        sources += self.recorder.sources(self.folder, self.memory, at, began)
         self._forget_rates(at)
         self._take_acceptance()
         known = self.memory
@@ -108,7 +109,7 @@ class Daemon:
         self.pages.put(report, self._round(report, at, began))
         self._write_textfile()
         self._write_status(report)
-        self._log_once(*self.recorder.add(self.folder, report, at))
+        self._log_once(*self.recorder.add(self.folder, report, at, self.memory))
         self._save_if_due(report)
         self.report = report
         return report

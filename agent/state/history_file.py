@@ -1,37 +1,40 @@
-"""The history of a node in the state folder: its reports and measured rates, in SQLite.
+"""The history of a node in the state folder: its reports, measured rates and inventories, in SQLite.
 
-The service writes a row when the verdict or the findings change, and one for each new rate. A kill or a loss of power
-loses at most the last rows. A damaged file is set aside, and a new one begins.
+The service writes a row when the verdict, the findings or the hardware change, and one for each new rate. A kill or a
+loss of power loses at most the last rows. A damaged file is set aside, and a new one begins.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import stat
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from statistics import median
 
 import msgspec
 
-from ...models.facts.records import Flow
-from ...models.facts.units import from_utc
-from ...models.history.past import History, Past, State, past
-from ...models.report import Report, Verdict
+from ...models.bandwidth.best_rates import RATES
+from ...models.facts.records import Flow, Observation, Record
+from ...models.history.past import past
+from ...models.inventory.inventory import Inventory, equal
+from ...models.report import Report
 from .state_file import opened_folder
 
 FILE = "history.sqlite3"
 _ASIDE = f"{FILE}.damaged"
 _VERSION = 1  # PRAGMA user_version
-_TABLES = """
-CREATE TABLE IF NOT EXISTS state (at REAL NOT NULL, verdict TEXT NOT NULL, findings TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS rate (at REAL NOT NULL, flow TEXT NOT NULL, rate REAL NOT NULL);
-CREATE INDEX IF NOT EXISTS state_at ON state (at);
-CREATE INDEX IF NOT EXISTS rate_at ON rate (at);
-"""
+SCHEMA = (
+    "CREATE TABLE state (at REAL NOT NULL, verdict TEXT NOT NULL, findings TEXT NOT NULL)",
+    "CREATE TABLE rate (at REAL NOT NULL, flow TEXT NOT NULL, rate REAL NOT NULL)",
+    "CREATE TABLE inventory (at REAL NOT NULL, content TEXT NOT NULL)",
+    "CREATE INDEX state_at ON state (at)",
+    "CREATE INDEX rate_at ON rate (at)",
+)
 _OLDEST = 400 * 86400.0  # seconds: a year can be compared with the year before
 _MOST_PAGES = 16384  # of 4 KiB: 64 MiB; eight GPUs that are measured each hour write 40 MiB in a year
+MOST_BYTES = _MOST_PAGES * 4096
 _DAY = 86400.0
 
 
@@ -44,12 +47,16 @@ class Writer:
         self._last: tuple[str, str] | None = rows
         self._rated = self._file.execute("SELECT max(at) FROM rate").fetchone()[0] or -1.0
         self._pruned = 0.0
+        self._inventory: Inventory | None = None
+        latest = self._file.execute("SELECT content FROM inventory ORDER BY at DESC LIMIT 1").fetchone()
+        with suppress(msgspec.DecodeError):  # of another version
+            self._inventory = msgspec.json.decode(latest[0], type=Inventory) if latest else None
 
-    def add(self, report: Report, at: float) -> None:
-        """Add what changed since the last report."""
+    def add(self, report: Report, at: float, measured: Iterable[Record] = ()) -> None:
+        """Add what changed since the last report. `measured`: the records of its measurements."""
         findings = tuple(past(one) for one in report.findings if one.silenced is None)
         state = report.verdict, msgspec.json.encode(findings).decode()
-        rates = [(seen, flow, rate) for seen, flow, rate in _rates(report) if seen > self._rated]
+        rates = [(seen, flow, rate) for seen, flow, rate in _rates(report, measured) if seen > self._rated]
         if state == self._last and not rates:
             return
         with self._file:  # one transaction
@@ -60,6 +67,15 @@ class Writer:
                 self._prune(at)
         self._last, self._rated = state, max([self._rated, *(seen for seen, _, _ in rates)])
 
+    def add_inventory(self, inventory: Inventory) -> None:
+        """Add an inventory if the hardware differs from that of the last one."""
+        if self._inventory is inventory or (self._inventory and equal(self._inventory, inventory)):
+            return
+        row = inventory.taken_at, msgspec.json.encode(inventory).decode()
+        with self._file:
+            self._file.execute("INSERT INTO inventory VALUES (?, ?)", row)
+        self._inventory = inventory
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -68,6 +84,8 @@ class Writer:
         """Delete old rows, and the oldest rates of a file that grows too large."""
         for table in ("state", "rate"):
             self._file.execute(f"DELETE FROM {table} WHERE at < ?", (now - _OLDEST,))
+        kept = "SELECT at FROM inventory ORDER BY at DESC LIMIT 1"
+        self._file.execute(f"DELETE FROM inventory WHERE at < ? AND at < ({kept})", (now - _OLDEST,))
         (pages,), (free,) = (self._file.execute(f"PRAGMA {one}").fetchone() for one in ("page_count", "freelist_count"))
         if pages - free > 0.9 * _MOST_PAGES:
             oldest = "SELECT rowid FROM rate ORDER BY at LIMIT (SELECT count(*) / 4 FROM rate)"
@@ -75,11 +93,19 @@ class Writer:
         self._pruned = now
 
 
-def _rates(report: Report) -> Iterator[tuple[float, str, float]]:
-    """Time, flow as JSON, and rate of each measured flow."""
-    for level in report.levels:
-        if level.observed is not None and level.observed_at is not None:
-            yield from_utc(level.observed_at), msgspec.json.encode(level.flow).decode(), level.observed
+def _rates(report: Report, measured: Iterable[Record]) -> Iterator[tuple[float, str, float]]:
+    """Time, flow as JSON, and rate of each flow: the median of its measurements of one run.
+
+    The rate that a report shows is smoothed over several runs, which would hide the scatter of single ones.
+    """
+    shown = {level.flow for level in report.levels if level.observed is not None}
+    series: dict[Flow, list[Observation]] = defaultdict(list)
+    for one in measured:
+        if isinstance(one, Observation) and one.quantity in RATES and one.about in shown:
+            series[one.about].append(one)
+    for flow, several in series.items():
+        at, rate = max(one.at for one in several), median(one.value for one in several)
+        yield at, msgspec.json.encode(flow).decode(), rate
 
 
 def _opened(folder: str) -> sqlite3.Connection:
@@ -110,62 +136,10 @@ def _ready(path: str) -> sqlite3.Connection:
         version = file.execute("PRAGMA user_version").fetchone()[0]
         if found != "ok" or version not in (0, _VERSION):
             raise sqlite3.DatabaseError(found if found != "ok" else f"version {version}")
-        file.executescript(_TABLES)
+        for statement in SCHEMA:
+            file.execute(statement.replace("TABLE", "TABLE IF NOT EXISTS").replace("INDEX", "INDEX IF NOT EXISTS"))
         file.execute(f"PRAGMA user_version = {_VERSION}")
     except BaseException:
         file.close()
         raise
     return file
-
-
-def read_history(folder: str, since: float) -> History:
-    """What is recorded since that time, and the state before it. Raises OSError, or ValueError with a message."""
-    path = os.path.join(folder, FILE)
-    with _reading(path) as file:
-        rows = file.execute(
-            "SELECT at, verdict, findings FROM state WHERE at >= coalesce((SELECT max(at) FROM state WHERE at <= ?), ?)"
-            " ORDER BY at",
-            (since, since),
-        ).fetchall()
-        rates = file.execute("SELECT flow, at, rate FROM rate WHERE at >= ? ORDER BY at", (since,)).fetchall()
-    series: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for flow, at, rate in rates:
-        series[flow].append((at, rate))
-    try:
-        states = tuple(State(at, _verdict(verdict), _findings(findings)) for at, verdict, findings in rows)
-        flows: Mapping[Flow, tuple[tuple[float, float], ...]] = {
-            msgspec.json.decode(flow, type=Flow): tuple(several) for flow, several in series.items()
-        }
-    except msgspec.DecodeError as wrong:
-        raise ValueError(f"{path}: damaged, or of another version ({wrong})") from None
-    return History(states, flows)
-
-
-@contextmanager
-def _reading(path: str) -> Iterator[sqlite3.Connection]:
-    """The file for reading. Links and pipes are refused: the service's user owns the folder, and root may read here."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    plain = stat.S_ISREG(os.fstat(descriptor).st_mode)
-    os.close(descriptor)
-    if not plain:
-        raise ValueError(f"{path}: not a plain file")
-    try:
-        with closing(sqlite3.connect(f"file:{_escaped(path)}?mode=ro", timeout=5.0, uri=True)) as file:
-            yield file
-    except sqlite3.Error as wrong:
-        raise ValueError(f"{path}: {wrong}") from None
-
-
-def _escaped(path: str) -> str:
-    from urllib.parse import quote
-
-    return quote(os.path.abspath(path))
-
-
-def _verdict(text: str) -> Verdict:
-    verdict: Verdict = msgspec.convert(text, Verdict)
-    return verdict
-
-
-def _findings(text: str) -> tuple[Past, ...]:
-    return msgspec.json.decode(text, type=tuple[Past, ...])

@@ -13,6 +13,7 @@ from ...models.facts.records import Flow
 from ...models.facts.units import as_gigabytes, as_utc
 from ...models.history.drift import drift
 from ...models.history.past import History, Past, State
+from ...models.inventory.inventory import Change, differences
 from ..text.terminal import WIDTH, hanging, safe
 from ..text.vocabulary import counted
 
@@ -33,6 +34,9 @@ def _lines(history: History, node: str) -> Iterator[str]:
     for state in history.states:
         yield from _state(before, state)
         before = state
+    for earlier, later in pairwise(history.inventories):
+        for change in differences(earlier, later):
+            yield f"{as_utc(later.taken_at)}  {change.kind} {safe(_device(change))}"
     if history.rates:
         yield ""
         yield f"{'flow':34} {'rates':>6} {'first':>10} {'median':>10} {'last':>10}  trend"
@@ -49,6 +53,16 @@ def _state(before: State | None, state: State) -> Iterator[str]:
     for word, several in (("new", _without(now, known)), ("gone", _without(known, now))):
         for one in several:
             yield from hanging(f"    {word:5}", safe(f"{one.severity} {one.code}: {one.device} {one.fact}"), WIDTH)
+
+
+def _device(change: Change) -> str:
+    """The device of a change of the hardware, and the versions of new firmware."""
+    item = change.now or change.before
+    assert item
+    name = f"{item.alias or item.key} ({item.name or item.kind}, {item.key})"
+    if change.kind == "firmware" and change.before and change.now:
+        return f"{name}: {change.before.firmware} -> {change.now.firmware}"
+    return name
 
 
 def _without(some: Mapping[tuple[str, str], Past], others: Mapping[tuple[str, str], Past]) -> list[Past]:
@@ -83,7 +97,12 @@ def as_json(history: History, node: str) -> str:
         {"flow": flow, "rates": [(as_utc(at), rate) for at, rate in series], "change": _change(series)}
         for flow, series in history.rates.items()
     ]
-    whole = {"schema": "linkgauge.history/1", "node": node, "states": states, "rates": rates}
+    changes = [
+        {"at": as_utc(later.taken_at), "kind": change.kind, "device": _device(change)}
+        for earlier, later in pairwise(history.inventories)
+        for change in differences(earlier, later)
+    ]
+    whole = {"schema": "linkgauge.history/1", "node": node, "states": states, "hardware": changes, "rates": rates}
     return msgspec.json.encode(whole).decode() + "\n"
 
 

@@ -3,18 +3,23 @@
 One measurement of a copy scatters by up to 2 %, so it cannot show a loss of 3 %. The mean of n measurements scatters
 less by the square root of n. A group-sequential test looks at the series after each batch of measurements and decides:
 the flow is slow, it is as fast as its equals, or it must be measured again. The false rate holds for all looks.
+
+The history of weeks also shows a drift: a flow that is slower than its own past.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..facts.averages import mean, median
 from ..facts.records import COLLECTIVES, EGRESS, Flow, Observation
+from ..facts.units import as_utc
 from ..inventory.snapshot import Snapshot, once_per_snapshot
+from ..report import Expectation, Level
 from .plausibility import implausible
 
 Decision: TypeAlias = Literal["slow", "equal", "again"]
@@ -28,6 +33,9 @@ SURE, UNLIKELY = 4.5, 2.0
 CHANGED = 3.5  # standard errors; without a change, chance alone ends one series of 2,000
 _TRIMMED = 1.1  # standard error of the mean of the middle half relative to that of the mean (normal distribution)
 _DEVIATION = 1.4826  # standard deviation relative to the median deviation (normal distribution)
+# Quantities of observations: the median rates before and since the start of a lasting change (models/history/drift.py).
+# Their time is the start.
+RATE_BEFORE, RATE_SINCE = "rate_before_drift", "rate_since_drift"
 
 
 class Series(Struct, frozen=True):
@@ -99,3 +107,39 @@ def deviation_within(several: Sequence[Series]) -> float:
     every = [one for series in several for one in series.deviations]
     count = median(series.count for series in several)
     return _DEVIATION * median(every) * float((count / (count - 1)) ** 0.5) if every else 0.0
+
+
+class _Drift(Struct, frozen=True):
+    start: float  # seconds since 1970
+    before: float  # bytes per second
+    since: float
+
+
+def slower_than_before(snapshot: Snapshot, level: Level) -> Iterator[tuple[Level, Expectation]]:
+    """The level with its median rate since the start of the drift, and the rate before. Nothing without a drift."""
+    drift = _drifts(snapshot).get(level.flow)
+    if drift and drift.since < drift.before:
+        middle = (drift.before + drift.since) / 2
+        source = f"the median of this flow's own rates until {as_utc(drift.start)}"
+        expected = Expectation(
+            basis="baseline", low=middle, typical=drift.before, high=2 * drift.before - middle, source=source
+        )
+        yield replace(level, observed=drift.since), expected
+
+
+def start_of(snapshot: Snapshot, flows: Iterable[Flow]) -> str | None:
+    """The time at which the first of these flows began to be slower. None: unknown."""
+    drifts = _drifts(snapshot)
+    starts = [drifts[flow].start for flow in flows if flow in drifts and drifts[flow].since < drifts[flow].before]
+    return as_utc(min(starts)) if starts else None
+
+
+@once_per_snapshot
+def _drifts(snapshot: Snapshot) -> Mapping[Flow, _Drift]:
+    values = {(one.about, one.quantity): one for one in snapshot.observations}
+    found = {}
+    for (about, quantity), before in values.items():
+        since = values.get((about, RATE_SINCE))
+        if isinstance(about, Flow) and quantity == RATE_BEFORE and since:
+            found[about] = _Drift(before.at, before.value, since.value)
+    return found

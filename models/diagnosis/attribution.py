@@ -10,7 +10,7 @@ from ..bandwidth.best_rates import best_observations
 from ..bandwidth.expectations import together
 from ..bandwidth.peer_flows import noise
 from ..bandwidth.plausibility import invalid
-from ..bandwidth.repeated_rates import LOST, series_of
+from ..bandwidth.repeated_rates import LOST, series_of, slower_than_before
 from ..facts.records import Evidence, Flow
 from ..facts.units import as_gigabytes
 from ..graph.fair_share import shares
@@ -49,9 +49,10 @@ def attribute(snapshot: Snapshot, levels: Sequence[Level], states: Iterable[Find
     remaining: dict[Flow, Slow] = {}
     for level in levels:
         shifted = [shifts[level.flow]] if level.flow in shifts else []
-        for missed in (*missed_by(level, noise(snapshot, level.flow)), *shifted):
-            index, share = _explained(snapshot, found, level, missed)
-            slow = Slow(level, missed, share, best[level.flow].evidence)
+        below = [(level, missed) for missed in (*missed_by(level, noise(snapshot, level.flow)), *shifted)]
+        for reached, missed in (*below, *slower_than_before(snapshot, level)):
+            index, share = _explained(snapshot, found, reached, missed)
+            slow = Slow(reached, missed, share, best[level.flow].evidence)
             if index is None:
                 remaining[level.flow] = slow
                 break

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from ..bandwidth.chipset_limits import contended
+from ..bandwidth.repeated_rates import start_of
 from ..catalog.chipsets import Limit
 from ..facts.averages import median
 from ..facts.records import Evidence, Flow
@@ -67,6 +68,7 @@ def alone(snapshot: Snapshot, slow: Slow) -> Finding:
         basis=missed.basis,
         expected_source=missed.source,
         cause=f"{_UNEXPLAINED}{tightest}",
+        since=start_of(snapshot, [level.flow]),
         evidence=(slow.evidence,),
     )
 
@@ -101,6 +103,7 @@ def shared(snapshot: Snapshot, localized: Localization, slow: Sequence[Slow], le
         cause=f"{cause}; {fit} would explain it as well" if fit else cause,
         limits={link.id: link.rated * share for link in links if link.rated} if candidate.kind == "link" else {},
         explains=tuple(f"bandwidth-low:{one.level.flow.subject}" for one in slow),
+        since=start_of(snapshot, [one.level.flow for one in slow]),
         evidence=tuple(one.evidence for one in sorted(slow, key=lambda one: one.observed)[:_MOST_EVIDENCE]),
     )
 

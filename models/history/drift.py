@@ -46,8 +46,9 @@ def drift(series: Sequence[tuple[float, float]]) -> Drift | None:
     split = max(range(_FEWEST, count - _FEWEST + 1), key=errors)
     if errors(split) < _SIGMAS:
         return None
-    before, after = median(values[:split]), median(values[split:])
-    return Drift(series[split][0], before, after) if abs(after / before - 1) >= _LEAST else None
+    before, after, latest = median(values[:split]), median(values[split:]), median(values[-_FEWEST:])
+    lasts = abs(latest - after) < abs(latest - before)  # else a repair has ended it
+    return Drift(series[split][0], before, after) if lasts and abs(after / before - 1) >= _LEAST else None
 
 
 def _without_outliers(values: Sequence[float], noise: float) -> list[float]:

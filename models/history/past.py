@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from ..facts.records import Flow
+from ..inventory.inventory import Inventory
 from ..report import Finding, Severity, Verdict
 
 
@@ -29,10 +30,11 @@ class State(Struct, frozen=True):
 
 
 class History(Struct, frozen=True):
-    """The states and the measured rates of a node, each oldest first."""
+    """The states, the measured rates and the inventories of a node, each oldest first."""
 
     states: tuple[State, ...]
     rates: Mapping[Flow, tuple[tuple[float, float], ...]]  # time and rate
+    inventories: tuple[Inventory, ...] = ()  # one for each change of the hardware
 
 
 def past(finding: Finding) -> Past:

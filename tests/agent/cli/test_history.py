@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.state.history_file import FILE, Writer
 from linkgauge.models.facts.units import as_utc, from_utc
+from linkgauge.models.inventory.inventory import Inventory, Item
 from linkgauge.models.report import Level
 from tests.support.nodes.daemon_nodes import Node
+from tests.support.nodes.small_nodes import observation
 from tests.support.screens import screen
 
 DAY = 86400.0
@@ -39,7 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         levels = tuple(
             Level(op="copy", ends=("numa0", gpu), observed=rate, observed_at=as_utc(at)) for gpu, rate in rates.items()
         )
-        writer.add(replace(report, levels=levels), at)
+        run = [replace(observation(level.flow, "rate", level.observed or 0.0), at=at) for level in levels]
+        writer.add(replace(report, levels=levels), at, run)
     writer.close()
     return folder
 
@@ -97,6 +100,19 @@ def test_errors_name_the_remedy(tmp_path: Path, folder: Path) -> None:
     damaged = run("--state-dir", str(tmp_path))
     assert (damaged.exit_code, damaged.output.rstrip().endswith("file is not a database")) == (64, True)
     assert run("--state-dir", str(folder), "--since", "3x").exit_code == 64
+
+
+def test_changes_of_the_hardware(tmp_path: Path) -> None:
+    gpu = Item(kind="gpu", key="0000:18:00.0", alias="gpu0", name="H100", identity="a", firmware="96.00")
+    writer = Writer(str(tmp_path))
+    for at, changed in ((10.0, gpu), (20.0, replace(gpu, firmware="96.01")), (30.0, replace(gpu, identity="b"))):
+        writer.add_inventory(Inventory(taken_at=at, devices=(changed,)))
+    writer.close()
+    assert run("--state-dir", str(tmp_path), "--since", "40000d").output.splitlines() == [
+        "HISTORY  this node  0 states, 0 measured flows",
+        "1970-01-01T00:00:20Z  firmware gpu0 (H100, 0000:18:00.0): 96.00 -> 96.01",
+        "1970-01-01T00:00:30Z  swapped gpu0 (H100, 0000:18:00.0)",
+    ]
 
 
 def test_the_service_writes_it(tmp_path: Path) -> None:

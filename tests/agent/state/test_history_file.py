@@ -7,33 +7,39 @@ import signal
 import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.agent.state.history_file import FILE, Writer, read_history
+from linkgauge.agent.state.history_file import FILE, Writer
+from linkgauge.agent.state.read_history import read_history
 from linkgauge.models.facts.records import Flow
 from linkgauge.models.facts.units import as_utc
+from linkgauge.models.inventory.inventory import Inventory, Item
 from linkgauge.models.report import Level, Report
 from tests.support.nodes.described import node, report_of
+from tests.support.nodes.small_nodes import observation
 
 DAY = 86400.0
 FLOW = Flow("copy", ("gpu0", "gpu1"), via="nvlink")
 
 
-def at_rate(report: Report, at: float, rate: float) -> Report:
-    """The report with a measured rate."""
-    level = Level(op=FLOW.op, ends=FLOW.ends, via=FLOW.via, observed=rate, observed_at=as_utc(at))
-    return replace(report, levels=(level,))
+def add(writer: Writer, measured: tuple[Report, float, float], at: float) -> None:
+    """Add a report with a measurement: its time and its rate."""
+    report, then, rate = measured
+    level = Level(op=FLOW.op, ends=FLOW.ends, via=FLOW.via, observed=rate, observed_at=as_utc(then))
+    run = [replace(observation(FLOW, "rate", value), at=then) for value in (0.5 * rate, rate, rate + 1e9)]
+    writer.add(replace(report, levels=(level,)), at, run)
 
 
 def test_changes_and_rates_are_kept(tmp_path: Path) -> None:
     good, bad = report_of(node("hgx-h100")), report_of(node("hgx-h100", "[device.gpu1]\nwidth = 8\n"))
     writer = Writer(str(tmp_path))
     for hour, report in enumerate((good, good, bad, bad, good)):
-        writer.add(at_rate(report, hour * 3600.0, 390e9 + hour), hour * 3600.0)
-        writer.add(at_rate(report, hour * 3600.0, 390e9 + hour), hour * 3600.0 + 15)  # a cycle without a measurement
+        add(writer, (report, hour * 3600.0, 390e9 + hour), hour * 3600.0)
+        add(writer, (report, hour * 3600.0, 390e9 + hour), hour * 3600.0 + 15)  # a cycle without a measurement
     writer.close()
     found = read_history(str(tmp_path), 0.0)
     assert [(one.at, one.verdict, [past.code for past in one.findings]) for one in found.states] == [
@@ -50,8 +56,8 @@ def test_a_restart_continues(tmp_path: Path) -> None:
     report = report_of(node("hgx-h100"))
     for start in (0.0, 100.0):
         writer = Writer(str(tmp_path))
-        writer.add(at_rate(report, start, 1e9), start)
-        writer.add(at_rate(report, start, 1e9), start)
+        add(writer, (report, start, 1e9), start)
+        add(writer, (report, start, 1e9), start)
         writer.close()
     found = read_history(str(tmp_path), 0.0)
     assert [one.at for one in found.states] == [0.0]
@@ -63,12 +69,12 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, content: bytes | str) -> No
     file, report = tmp_path / FILE, report_of(node("hgx-h100"))
     writer = Writer(str(tmp_path))
     for second in range(300):
-        writer.add(at_rate(report, float(second), 1e9 + second), float(second))
+        add(writer, (report, float(second), 1e9 + second), float(second))
     writer.close()
     whole = file.read_bytes()
     file.write_bytes(content if isinstance(content, bytes) else whole[:8192] + bytes(4096) + whole[12288:])
     writer = Writer(str(tmp_path))
-    writer.add(at_rate(report, 400.0, 2e9), 400.0)
+    add(writer, (report, 400.0, 2e9), 400.0)
     writer.close()
     assert (tmp_path / f"{FILE}.damaged").exists()
     assert read_history(str(tmp_path), 0.0).rates == {FLOW: ((400.0, 2e9),)}
@@ -78,14 +84,14 @@ def test_old_rows_go(tmp_path: Path) -> None:
     report = report_of(node("hgx-h100"))
     writer = Writer(str(tmp_path))
     for day in (0, 300, 500):
-        writer.add(at_rate(report, day * DAY, 1e9 + day), day * DAY)
+        add(writer, (report, day * DAY, 1e9 + day), day * DAY)
     writer.close()
     assert [at for at, _ in read_history(str(tmp_path), 0.0).rates[FLOW]] == [300 * DAY, 500 * DAY]
 
 
 def test_only_the_service_and_its_group_read_it(tmp_path: Path) -> None:
     writer = Writer(str(tmp_path))
-    writer.add(at_rate(report_of(node("hgx-h100")), 0.0, 1e9), 0.0)
+    add(writer, (report_of(node("hgx-h100")), 0.0, 1e9), 0.0)
     assert {name: oct((tmp_path / name).stat().st_mode & 0o777) for name in os.listdir(tmp_path)} == {
         FILE: "0o640",
         f"{FILE}-wal": "0o640",
@@ -119,16 +125,65 @@ def refusal_of(folder: Path) -> str:
     return str(refused.value)
 
 
+def prepared(folder: Path, *statements: str) -> str:
+    """The error of a reader, for a file that another program prepared."""
+    Writer(str(folder)).close()
+    with closing(sqlite3.connect(folder / FILE)) as file:
+        file.executescript(";".join(statements))
+    with pytest.raises(ValueError, match=FILE) as refused:
+        read_history(str(folder), 0.0)
+    return str(refused.value).removeprefix(f"{folder / FILE}: ")
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT 0.0, 'x', i + 0.0 FROM n"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("DROP TABLE rate", f"CREATE VIEW rate (at, flow, rate) AS {ENDLESS}"),
+        ("CREATE TRIGGER t AFTER INSERT ON rate BEGIN DELETE FROM state; END",),
+        ("ALTER TABLE rate ADD COLUMN more AS (length(hex(zeroblob(at))))",),
+        ("DROP TABLE rate",),
+    ],
+)
+def test_a_prepared_schema_is_refused(tmp_path: Path, statements: tuple[str, ...]) -> None:
+    assert prepared(tmp_path, *statements).startswith("not the tables of the service: move the file away")
+
+
+def test_a_long_query_ends(tmp_path: Path) -> None:
+    writer, report = Writer(str(tmp_path)), report_of(node("hgx-h100"))
+    for second in range(300):
+        add(writer, (report, float(second), 1e9 + second), float(second))
+    writer.close()
+    with pytest.raises(ValueError, match="no answer within 0 s"):
+        read_history(str(tmp_path), 0.0, limit=0.0)
+
+
+def test_the_hardware_is_kept_when_it_changes(tmp_path: Path) -> None:
+    first = Inventory(taken_at=10.0, devices=(Item(kind="gpu", key="0000:18:00.0", firmware="96.00"),))
+    again, updated = (
+        replace(first, taken_at=20.0),
+        replace(first, taken_at=30.0, devices=(replace(first.devices[0], firmware="96.01"),)),
+    )
+    for inventory in (first, again, updated):  # with a restart between them
+        writer = Writer(str(tmp_path))
+        writer.add_inventory(inventory)
+        writer.close()
+    assert read_history(str(tmp_path), 0.0).inventories == (first, updated)
+    assert read_history(str(tmp_path), 40.0).inventories == (updated,)
+
+
 def test_a_full_disk_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
     report = report_of(node("hgx-h100"))
     writer = Writer(str(tmp_path))
-    writer.add(at_rate(report, 0.0, 1e9), 0.0)
+    add(writer, (report, 0.0, 1e9), 0.0)
     writer._file.execute("PRAGMA max_page_count = 1")  # as ENOSPC: SQLITE_FULL
     with pytest.raises(sqlite3.OperationalError, match="full"):
         fill(writer, report)
     writer.close()
     again = Writer(str(tmp_path))
-    again.add(at_rate(report, 5000.0, 3e9), 5000.0)
+    add(again, (report, 5000.0, 3e9), 5000.0)
     again.close()
     kept = read_history(str(tmp_path), 0.0).rates[FLOW]
     assert (kept[0], kept[-1]) == ((0.0, 1e9), (5000.0, 3e9))
@@ -137,7 +192,7 @@ def test_a_full_disk_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
 
 def fill(writer: Writer, report: Report) -> None:
     for second in range(1, 2000):
-        writer.add(at_rate(report, float(second), 1e9), float(second))
+        add(writer, (report, float(second), 1e9), float(second))
 
 
 def test_kill_9_a_hundred_times(tmp_path: Path) -> None:
@@ -167,6 +222,6 @@ def write_until_killed(folder: str, start: float, done: int) -> None:
     report = Report(node="n", taken_at=None, source="live", context="host", profile=None, verdict="ok")
     writer = Writer(folder)
     for number in range(900):
-        writer.add(at_rate(report, start + number, 1e9), start + number)
+        add(writer, (report, start + number, 1e9), start + number)
         os.write(done, b".")
     signal.pause()
