@@ -16,6 +16,11 @@ FROM_NODE = """\
 # Read it before you use it. Delete values that may differ between nodes of this kind.
 
 """
+FROM_FLEET = """\
+# Machine types for the site file (docs/operate/site-file.md): the values on which most nodes of a fleet agree.
+# A fault that most nodes have is a value here. Read it before you use it.
+
+"""
 _ARRAY = re.compile(r"\[\n((?:    .+,\n)+)\]")
 _WIDTH = 100  # columns of an array in one line
 

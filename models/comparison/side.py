@@ -46,8 +46,13 @@ class Side(Struct, frozen=True):
 
 def of_report(report: Report) -> Side:
     """What a report says about its node."""
-    values = _values_of(report.topology)
-    return Side(report, {one.id: _item(one, values[one.id]) for one in report.topology.devices}, complete=False)
+    return Side(report, items_of(report.topology), complete=False)
+
+
+def items_of(topology: Topology) -> Mapping[str, Item]:
+    """The devices of a topology, by id."""
+    values = _values_of(topology)
+    return {one.id: _item(one, values[one.id]) for one in topology.devices}
 
 
 def of_snapshot(snapshot: Snapshot, report: Report) -> Side:

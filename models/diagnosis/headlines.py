@@ -7,14 +7,14 @@ lines.
 from __future__ import annotations
 
 import re
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
 from ..catalog import codes
 from ..inventory.device_names import address_of, described, place
 from ..inventory.snapshot import Snapshot
-from ..report import Finding, Report
+from ..report import Finding, Verdict
 
 Action: TypeAlias = Literal["keep", "inspect", "drain"]
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
@@ -74,13 +74,27 @@ def _fact(snapshot: Snapshot, finding: Finding) -> str:
     return text if len(text) <= _MOST else f"{text[: _MOST - 3].rpartition(' ')[0].rstrip(' ,;:')}..."
 
 
-def action(report: Report) -> Action:
+class Judged(Protocol):
+    """A report, or the part of it that decides what to do."""
+
+    @property
+    def verdict(self) -> Verdict: ...
+
+    @property
+    def findings(self) -> tuple[Finding, ...]: ...
+
+
+def action(report: Judged) -> Action:
     """What to do with the node: drain it only for a critical fault of the node that is certain."""
     if report.verdict == "ok":
         return "keep"
-    worst = (one for one in report.findings if one.severity == "critical" and not one.silenced)
-    certain = any(one.confidence == "certain" and not _of_a_job(one.code) for one in worst)
-    return "drain" if certain else "inspect"
+    return "drain" if any(map(needs_drain, report.findings)) else "inspect"
+
+
+def needs_drain(finding: Finding) -> bool:
+    """Whether it is a critical fault of the node that is certain."""
+    worst = finding.severity == "critical" and not finding.silenced
+    return worst and finding.confidence == "certain" and not _of_a_job(finding.code)
 
 
 def _of_a_job(code: str) -> bool:
