@@ -24,6 +24,7 @@ from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training
 from .rules import RULES, Rule
 from .rules.core.rule import anything
 from .rules.host import log_messages
+from .rules.nccl.ranks import other_ranks, with_ranks
 
 
 def evaluate(snapshot: Snapshot) -> Report:
@@ -31,9 +32,11 @@ def evaluate(snapshot: Snapshot) -> Report:
     states, gaps, checks = apply_rules(snapshot)
     measured = (*levels(snapshot), *proven(snapshot))
     weighed, impact = weigh(snapshot, attribute(snapshot, measured, states))
-    found = list(with_remedies(snapshot, [_finish(snapshot, finding) for finding in weighed]))
+    named = with_ranks(snapshot, [_finish(snapshot, finding) for finding in weighed])
+    found = list(with_remedies(snapshot, [one if one.device else _finish(snapshot, one) for one in named]))
     found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
-    not_checked = (*snapshot.not_checked, *gaps, *_without_expectation(snapshot, measured), *uncovered(snapshot))
+    unjudged = (*_without_expectation(snapshot, measured), *uncovered(snapshot), *other_ranks(snapshot))
+    not_checked = (*snapshot.not_checked, *gaps, *unjudged)
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}
     training, unsure = _training(snapshot, impact, measured)

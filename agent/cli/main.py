@@ -9,7 +9,7 @@ import click
 
 from ... import __version__
 from .commands import Commands
-from .options.input import complete_code, from_options, state_dir, with_tools
+from .options.input import complete_code, from_options, ras_option, state_dir, with_tools
 from .options.measuring import measuring_options
 from .options.push import Sinks, sending_options
 from .output.exits import EXIT, INTERRUPTED
@@ -65,6 +65,7 @@ def main() -> None:
     help="Show what the findings cost this training job. The format is that of JOB in linkgauge plan; ckpt=2.3TB adds "
     "the size of a checkpoint.",
 )
+@ras_option
 @click.option(
     "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report to FILE instead of standard output."
 )
@@ -86,6 +87,7 @@ def diagnose(
     state_dir: str | None,
     ignore: tuple[str, ...],
     job: str | None,
+    ras: tuple[str, int] | None,
     output: str | None,
     brief: bool,
     verbose: bool,
@@ -100,7 +102,7 @@ def diagnose(
 
     with clear_errors():
         report, interrupted = reports.report_of(
-            root, source, site, options, context, with_tools, ignore, state_dir, job
+            root, source, site, options, context, with_tools, ignore, state_dir, job, ras
         )
     if form != "prometheus":
         amount: Amount = "brief" if brief else "full" if verbose else "usual"

@@ -246,6 +246,7 @@ class Nccl(Fact, frozen=True, kw_only=True):
     cuda: str | None = None  # CUDA version of its build: "12.4"
     network: str | None = None  # its transport between nodes: "IB", "Socket", "AWS Libfabric" ...
     ranks: int | None = None
+    nodes: int | None = None  # of the job
 
 
 class Transport(Fact, frozen=True, kw_only=True):

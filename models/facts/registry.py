@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .gpu import Driver, Gpu, GpuLink, GpuPair
+from .job_ranks import Rank
 from .machine import (
     Array,
     Disk,
@@ -59,6 +60,7 @@ KINDS: Mapping[str, type[Fact]] = {
     "Transport": Transport,
     "NcclFailure": NcclFailure,
     "NodePair": NodePair,
+    "Rank": Rank,
 }
 # All kinds that a line of JSON (jsonl.py) may contain.
 RECORDS: Mapping[str, type[Any]] = {**KINDS, "Observation": Observation, "NotChecked": NotChecked, "Run": Run}

@@ -48,6 +48,7 @@ READERS: tuple[Reader, ...] = (
     _reader("mlxlink", "dumps.network.mlxlink:read"),
     _reader("nccl", "dumps.benchmarks.nccl:read"),
     _reader("nccl_json", "dumps.benchmarks.nccl_json:read"),
+    _reader("nccl_ras", "dumps.jobs.nccl_ras:read"),
     _reader("nccl_topo", "dumps.host.nccl_topo:read"),
     _reader("net_json", "dumps.network.net_json:read"),
     _reader("net_tools", "dumps.network.net_tools:read"),

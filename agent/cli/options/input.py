@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -76,4 +77,25 @@ state_dir = click.option(
     type=click.Path(),
     help="Folder for the acceptance and the inventory of the node; with --from there is no default.  [default: "
     "/var/lib/linkgauge]",
+)
+
+
+def _ras_address(context: object, parameter: object, text: str | None) -> tuple[str, int] | None:
+    """Host and port of the option --ras; without a value those of NCCL's own variable, or its default."""
+    from ....probes.nccl_ras import address_of
+
+    try:
+        return None if text is None else address_of(text or os.environ.get("NCCL_RAS_ADDR") or "localhost")
+    except ValueError as wrong:
+        raise click.UsageError(f"--ras {wrong}") from None
+
+
+ras_option = click.option(
+    "--ras",
+    metavar="[HOST:PORT]",
+    is_flag=False,
+    flag_value="",
+    callback=_ras_address,
+    help="Also ask NCCL in a running job which ranks are dead, absent or late. Without HOST:PORT: $NCCL_RAS_ADDR, or "
+    "localhost:28028.",
 )

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -38,8 +39,12 @@ def report_of(
     ignore: Sequence[str] = (),
     state_dir: str | None = None,
     job: str | None = None,
+    ras: tuple[str, int] | None = None,
 ) -> tuple[Report, bool]:
-    """The report of the input, and whether Ctrl-C interrupted its measurement. Raises BadInput."""
+    """The report of the input, and whether Ctrl-C interrupted its measurement. Raises BadInput.
+
+    `ras`: host and port of NCCL's RAS subsystem.
+    """
     started = time.monotonic()
     target = inputs.of(root, source, with_tools)
     known = acceptance.of(root, source, state_dir, target.host.now())
@@ -47,6 +52,10 @@ def report_of(
     session = target.session(options)
     ours = site_file.site(site, ignore, job)
     sources = with_serials(target.readers) if any(":" in entry for entry in ours.ignore) else target.readers
+    if ras:
+        from ....probes.nccl_ras import read_ras
+
+        sources = (*sources, Source("nccl_ras", partial(read_ras, ras)))
     with show_progress(sources, session.probes) as (readers, probes):
         snapshot, report = examine(target.host, readers, probes, ours, known.baseline, context, known.at, before)
     warn_forced(session)

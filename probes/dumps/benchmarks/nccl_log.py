@@ -19,7 +19,10 @@ from ..core.part import Part
 from . import nccl_graph
 from .nccl_graph import address
 
-BEGIN = r"^(?:[^N\n]{0,160}N){1,8}?CCL(?: (?:INFO|WARN|version) |_[A-Z0-9_]{1,60} set (?:by environment )?to )"
+BEGIN = (
+    r"^(?:[^N\n]{0,160}N){1,8}?CCL(?: (?:INFO|WARN|version(?! \S{1,40} compiled)) "
+    r"|_[A-Z0-9_]{1,60} set (?:by environment )?to )"
+)
 # Lines without "host:pid:tid [0] NCCL INFO", and the printed graph: the system, trees and rings.
 ANY_LINE = (
     r"^[ \t]*(?:(?:Channel|Ring) \d+(?:/\d+)? ?: (?:\d+\[\w+\] -> |[ \d]{3,}$)|Trees \[\d+\] |NET/(?:IB|Socket|OFI) ?: "
