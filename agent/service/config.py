@@ -41,6 +41,13 @@ class Probing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return self.level
 
 
+class Push(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Other systems that get the result of each cycle."""
+
+    nvsentinel: Annotated[str, msgspec.Meta(pattern=r"^unix:///.+")] | None = None  # socket of NVSentinel or gpud
+    node: str | None = None  # name of the node there; default: $NODE_NAME, else the host name
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The tables of the file. Every key is optional. Times are written "15s", "10m", "6h", "1d"."""
 
@@ -56,6 +63,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     log: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     probes: Probing = Probing()
+    push: Push = Push()
 
 
 def seconds(time: str) -> float:

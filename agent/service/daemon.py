@@ -28,7 +28,6 @@ from ..pipeline.diagnose import Memory, Probes, cycle, recent_rates
 from ..pipeline.hang_guard import HangGuard
 from ..pipeline.registry import SOURCES
 from ..pipeline.renumbering import found_again
-from ..pipeline.run_source import is_shortage
 from ..pipeline.source import Interval, Read, Source
 from ..state import acceptance, inventory_file, status_file
 from ..state.state_file import CLOCK_STEP
@@ -36,8 +35,9 @@ from ..web.pages import Pages
 from . import checkpoint
 from .config import Config, seconds
 from .job_window import updated_peaks
+from .push import Publish
 from .recorder import Recorder
-from .schedule import Intervals, LastRun, due, updated_runs
+from .schedule import Intervals, LastRun, due, has_run, updated_runs
 from .state import service_state
 
 _SAVE_INTERVAL = 300.0  # seconds between two checkpoints while the findings do not change
@@ -60,6 +60,7 @@ class Daemon:
     pause: Callable[[], None] = lambda: None
     forget: Callable[[], None] = lambda: None  # clears cached symbolic links: devices may have come or gone
     stuck: Callable[[], int] = lambda: 0
+    publishers: tuple[Publish, ...] = ()  # send the report to other systems, and return at once
     traffic: Read = lambda host: ()  # bytes that jobs sent through ports since the last call
     rng: random.Random = field(default_factory=random.Random)
     hang_guard: HangGuard = field(default_factory=HangGuard)
@@ -101,7 +102,7 @@ class Daemon:
         )
         self._write_inventory(known)
         fresh = {source.name: self.memory.collected[source.name] for source in due_sources}
-        ran = {name: records for name, records in fresh.items() if _ran(records, at)}
+        ran = {name: records for name, records in fresh.items() if has_run(records, at)}
         self.last_runs = updated_runs(self.last_runs, ran, began)
         self._count(*ran.values(), self.memory.measured if session else ())
         self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
@@ -109,6 +110,8 @@ class Daemon:
         self.pages.put(report, self._round(report, at, began))
         self._write_textfile()
         self._write_status(report)
+        for publish in self.publishers:
+            publish(report, self.site)
         self._log_once(*self.recorder.add(self.folder, report, at, self.memory))
         self._save_if_due(report)
         self.report = report
@@ -287,11 +290,6 @@ class Daemon:
         late = self._saved_at is None or self.monotonic() - self._saved_at >= _SAVE_INTERVAL
         if late or _active_findings(self.report).keys() != _active_findings(report).keys():
             self.save()
-
-
-def _ran(records: Iterable[Record], since: float) -> bool:
-    """Whether the source has run since. A source without a free file descriptor is read again in the next cycle."""
-    return not is_shortage(records) and any(isinstance(one, Run) and one.at >= since for one in records)
 
 
 def _active_findings(report: Report | None) -> Mapping[tuple[str, str], str]:

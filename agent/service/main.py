@@ -32,6 +32,7 @@ from ..web.server import Server, serving
 from . import checkpoint, logs
 from .config import LISTEN, Config, key_of, read_config, seconds
 from .daemon import Daemon
+from .push import publishers
 from .systemd import notify, sockets_of_systemd
 from .yielding import relax_garbage_collection, yield_after_bursts
 
@@ -82,6 +83,7 @@ def serve(options: ServeOptions) -> None:
         signal.signal(number, signals.stop)
     signal.signal(signal.SIGHUP, signals.request_reload)
     with suppress(_Stop):
+        _raise_descriptor_limit()
         _serve(options, signals)
     _log.info("ended")
 
@@ -94,7 +96,6 @@ def _raise_descriptor_limit() -> None:
 
 
 def _serve(options: ServeOptions, signals: _Signals) -> None:
-    _raise_descriptor_limit()
     sys.setswitchinterval(_SWITCH)
     config = read_config(options.config)
     site = site_file.site(config.site, given_by=key_of(options.config, "site"))
@@ -120,6 +121,7 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
             stuck=lambda: workers.stuck,
             traffic=traffic.peaks,
             peaks=status_file.stored_peaks(folder),
+            publishers=publishers(config.push, folder, stack),
         )
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
         relax_garbage_collection()
@@ -224,6 +226,8 @@ def _reload(daemon: Daemon, options: ServeOptions, server: Server) -> None:
         return
     if config.listen != daemon.config.listen and options.listen is None:
         _log.warning("listen = %r takes effect after a restart", config.listen)
+    if config.push != daemon.config.push:
+        _log.warning("[push] takes effect after a restart")
     logs.configure(config.log, config.log_format)
     daemon.config, daemon.site = config, site
     daemon.pages.labelled(site.labels, config.detail)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...models.facts.records import Record
+from ...models.facts.records import Record, Run
 from ...probes.calls.timeouts import hung
+from ..pipeline.run_source import is_shortage
 from ..pipeline.source import Interval, Source
 
 # Seconds until a hung source is read again: after its first, its second and each further timeout.
@@ -65,3 +66,8 @@ def updated_runs(
         before = last_runs.get(name, LastRun(now))
         after[name] = replace(before, at=now, hung=before.hung + 1 if any(map(hung, records)) else 0)
     return after
+
+
+def has_run(records: Iterable[Record], since: float) -> bool:
+    """Whether the source has run since. A source without a free file descriptor is read again in the next cycle."""
+    return not is_shortage(records) and any(isinstance(one, Run) and one.at >= since for one in records)

@@ -16,14 +16,16 @@ class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """The table `[gate]` of the site file. By default it closes nothing and only reports what it would close for."""
 
     enforce: bool = False
+    remediate: bool = False  # let NVSentinel cordon and drain the node for findings that close the gate
     codes: tuple[Annotated[str, msgspec.Meta(min_length=1)], ...] | None = None
     max_drained: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.02  # share of all nodes that linkgauge may drain
     unknown: Literal["allow", "block"] = "allow"  # if the state of the node is unknown
     disable_file: Annotated[str, msgspec.Meta(pattern="^/")] = DISABLED  # while this file exists, every gate is open
 
     def __post_init__(self) -> None:
-        if self.enforce and self.codes is None:
-            raise ValueError("enforce = true without codes: name those for which a node may be drained")
+        for name in ("enforce", "remediate"):
+            if getattr(self, name) and self.codes is None:
+                raise ValueError(f"{name} = true without codes: name those for which a node may be drained")
 
 
 class Cause(NamedTuple):

@@ -1,0 +1,1 @@
+"""Findings as events for systems that quarantine nodes."""
