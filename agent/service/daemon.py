@@ -30,6 +30,7 @@ from ..pipeline.registry import SOURCES
 from ..pipeline.renumbering import found_again
 from ..pipeline.source import Interval, Read, Source
 from ..state import acceptance, inventory_file, status_file
+from ..state.gate_view import disabled_by
 from ..state.state_file import CLOCK_STEP
 from ..web.pages import Pages
 from . import checkpoint
@@ -107,7 +108,7 @@ class Daemon:
         self._count(*ran.values(), self.memory.measured if session else ())
         self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
         self._log_changes(report)
-        self.pages.put(report, self._round(report, at, began))
+        self.pages.put(report, self._round(report, at, began), disabled_by(self.site.gate.disable_file))
         self._write_textfile()
         self._write_status(report)
         for publish in self.publishers:

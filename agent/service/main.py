@@ -106,7 +106,8 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
     with ExitStack() as stack:
         stack.enter_context(checkpoint.exclusive(folder))
         memory = _memory(options, folder, host)
-        pages = Pages(site.labels, config.detail, seconds(config.cycle), findings=stale_findings(memory.histories))
+        known = stale_findings(memory.histories)
+        pages = Pages(site.labels, config.detail, seconds(config.cycle), findings=known, gate=site.gate)
         server = stack.enter_context(_serving(options, config, pages))
         traffic = PortTraffic()
         daemon = Daemon(
@@ -230,7 +231,7 @@ def _reload(daemon: Daemon, options: ServeOptions, server: Server) -> None:
         _log.warning("[push] takes effect after a restart")
     logs.configure(config.log, config.log_format)
     daemon.config, daemon.site = config, site
-    daemon.pages.labelled(site.labels, config.detail)
+    daemon.pages.configure(site.labels, config.detail, site.gate)
     accepted = acceptance.of(options.root, (), daemon.folder, daemon.host.now())
     daemon.memory = replace(daemon.memory, baseline=accepted.baseline, accepted=accepted.at)
     _log.info("reloaded")

@@ -19,6 +19,8 @@ from ...models.facts.records import NotChecked
 from ...models.facts.units import as_utc
 from ...models.graph.topology import Topology
 from ...models.report import Coverage, Finding, Report
+from ...models.site.gate import Gate
+from ..state.gate_view import gate_view
 
 Form: TypeAlias = Literal["metrics", "openmetrics", "report", "front"]
 _MISSED = 4  # cycles without a report after which the status is unknown
@@ -35,6 +37,8 @@ class _Published(Struct, frozen=True):
     every: float  # seconds until the next report is due
     labels: Mapping[str, str]
     detail: str
+    gate: Gate = Gate()
+    disabled: str | None = None  # why the gate is disabled
     pages: dict[tuple[Form, bool], bytes] = field(default_factory=dict)
 
 
@@ -48,29 +52,38 @@ class Pages:
         every: float = 15.0,
         monotonic: Callable[[], float] = time.monotonic,
         findings: tuple[Finding, ...] = (),
+        gate: Gate = Gate(),  # noqa: B008  # immutable
     ) -> None:
         """`labels` and `detail` as in `families`; `every`: seconds between two cycles.
 
         `findings` of the last run of the service are shown until its first cycle.
         """
         self._monotonic = monotonic
-        self._labels, self._detail = labels or {}, detail
+        self._labels, self._detail, self._gate = labels or {}, detail, gate
         before = replace(_NO_REPORT, findings=findings)
-        initial = _Published(_stopped_report(before, None), None, monotonic(), every, self._labels, detail)
+        initial = _Published(_stopped_report(before, None), None, monotonic(), every, self._labels, detail, gate)
         self._published, self._stopped = initial, initial
 
-    def labelled(self, labels: Mapping[str, str], detail: str) -> None:
-        """Set labels and detail for the next reports."""
-        self._labels, self._detail = labels, detail
+    def configure(self, labels: Mapping[str, str], detail: str, gate: Gate) -> None:
+        """Set labels, detail and gate for the next reports."""
+        self._labels, self._detail, self._gate = labels, detail, gate
 
-    def put(self, report: Report, round: Round) -> None:
-        """Replace the report."""
-        self._published = _Published(report, round, self._monotonic(), round.every, self._labels, self._detail)
+    def put(self, report: Report, round: Round, disabled: str | None = None) -> None:
+        """Replace the report. `disabled`: why all gates are disabled."""
+        now, every = self._monotonic(), round.every
+        self._published = _Published(report, round, now, every, self._labels, self._detail, self._gate, disabled)
 
     def alive(self) -> bool:
         """Whether a report arrived within the last cycles."""
         published = self._published
         return self._monotonic() - published.since <= _MISSED * published.every
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether the gate of the node is open, and why."""
+        published = self._current()
+        report, at = published.report, published.round.ended if published.round else None
+        gate = gate_view(published.gate, report.verdict, report.findings, at, published.disabled)
+        return not gate.closed, str(gate)
 
     def read(self, form: Form, zipped: bool = False) -> bytes:
         """The page. If the main loop has stopped, a page with the verdict "unknown" and the stale findings."""

@@ -49,11 +49,14 @@ def reply(pages: Pages, request: Request) -> Response:
         return _page(pages, request, "front", "text/html; charset=utf-8")
     if request.path == "/healthz":
         return sentence(200, "ok") if pages.alive() else sentence(503, "the service has not completed a cycle in time")
+    if request.path == "/ready":
+        ready, why = pages.ready()
+        return sentence(200 if ready else 503, why)
     if request.path == "/report":
         if request.trusted:
             return _page(pages, request, "report", "application/json")
         return sentence(403, "the report needs a request from this machine, a password or a client certificate")
-    return sentence(404, "no such page: use /metrics, /report, /healthz or /")
+    return sentence(404, "no such page: use /metrics, /report, /healthz, /ready or /")
 
 
 def sentence(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:

@@ -17,8 +17,9 @@ from cluster_api import Cluster, Refused, here
 from pod_gate import LABEL, decide
 from probe_jobs import GPUS, job_of, make, missing
 
-from linkgauge.agent.slurm.gate import View, view
+from linkgauge.agent.slurm.gate import view
 from linkgauge.agent.state import status_file
+from linkgauge.agent.state.gate_view import View
 from tests.support.nodes.described import node, report_of
 
 TEMPLATE = yaml.safe_load((Path(__file__).parents[2] / "deploy/kubernetes/probe/job.yaml").read_text())

@@ -14,9 +14,10 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from linkgauge.agent.cli.main import main
-from linkgauge.agent.slurm import gate as gating
+from linkgauge.agent.slurm.gate import view
 from linkgauge.agent.slurm.health_check import CheckRecord, keep
 from linkgauge.agent.state import acceptance, status_file
+from linkgauge.agent.state import gate_view as gating
 from linkgauge.agent.state.status_file import Unknown
 from linkgauge.models.facts.units import as_utc
 from linkgauge.models.report import Finding
@@ -208,7 +209,7 @@ def test_a_file_system_that_hangs_opens_it(tmp_path: Path, monkeypatch: pytest.M
     gate.finds()
     monkeypatch.setattr(os.path, "exists", lambda path: answered.wait())
     monkeypatch.setattr(gating, "_SECONDS", 0.01)
-    seen = gating.view(str(gate.site), gate.folder)
+    seen = view(str(gate.site), gate.folder)
     answered.set()
     assert not seen.closed
     assert seen.disabled == f"the file system of {gate.disabled} did not answer within 0.01 s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import socket
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -22,6 +22,9 @@ from linkgauge.exporters.metrics.sample import Round
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked
 from linkgauge.models.facts.units import from_utc
+from linkgauge.models.report import Verdict
+from linkgauge.models.site.gate import Gate
+from tests.support.nodes.described import node, report_of
 from tests.support.programs.web_clients import AT, Clock, get, pages_of, report, server_of
 
 ROUND = Round(ended=from_utc(AT), seconds=0.25)
@@ -150,7 +153,7 @@ def test_a_page_is_rendered_once_a_cycle() -> None:
 def test_other_labels_hold_from_the_next_report_on() -> None:
     pages = pages_of("desktop")
     before = pages.read("metrics")
-    pages.labelled({"rack": "r8"}, "links")
+    pages.configure({"rack": "r8"}, "links", Gate())
     assert pages.read("metrics") == before
     pages.put(report("desktop"), ROUND)
     assert pages.read("metrics") == page(report("desktop"), ROUND, {"rack": "r8"}, "links")
@@ -226,3 +229,47 @@ def test_several_requests_on_one_connection() -> None:
         connection.close()
     assert answer.status == 200
     assert sock is not None
+
+
+NARROW = "\n[device.gpu1]\nwidth = 8\n"
+LISTED = ("pcie-link-narrow",)
+
+
+@pytest.mark.parametrize(
+    ("further", "verdict", "gate", "status", "begins"),
+    [
+        ("", "ok", Gate(enforce=True, codes=LISTED), 200, "open: ok"),
+        (NARROW, "failed", Gate(), 200, "open; with enforce = true it would close for pcie-link-narrow 0000:1e:00.0"),
+        (NARROW, "failed", Gate(enforce=True, codes=LISTED), 503, "closed for pcie-link-narrow 0000:1e:00.0"),
+        (NARROW, "failed", Gate(enforce=True, codes=("gpu-missing",)), 200, "open: failed for pcie-link-narrow"),
+        (
+            "[device.nvme3]\nwidth = 2\n",
+            "degraded",
+            Gate(enforce=True, codes=LISTED),
+            200,
+            "open: degraded for storage",
+        ),
+        ("", "unknown", Gate(enforce=True, codes=LISTED), 200, "open, although the status of the node is unknown"),
+        ("", "unknown", Gate(enforce=True, codes=LISTED, unknown="block"), 503, "closed for unknown node"),
+    ],
+)
+def test_ready_follows_the_gate(further: str, verdict: Verdict, gate: Gate, status: int, begins: str) -> None:
+    found = report_of(node("hgx-h100", further))
+    pages = Pages(gate=gate, monotonic=Clock())
+    pages.put(found if found.verdict == verdict else replace(found, verdict=verdict), ROUND)
+    got = reply(pages, Request("GET", "/ready"))
+    assert (got.status, got.body.decode().startswith(begins)) == (status, True), got.body
+    if status == 503:
+        pages.put(found, ROUND, disabled="/etc/linkgauge/gate.disabled exists")
+        assert reply(pages, Request("GET", "/ready")).status == 200
+
+
+@pytest.mark.parametrize(("unknown", "status"), [("allow", 200), ("block", 503)])
+def test_a_service_without_a_cycle_is_ready_as_an_unknown_node(unknown: Literal["allow", "block"], status: int) -> None:
+    clock = Clock()
+    pages = Pages(gate=Gate(enforce=True, codes=LISTED, unknown=unknown), monotonic=clock)
+    assert reply(pages, Request("GET", "/ready")).status == status
+    pages.put(report("hgx-h100"), ROUND)
+    assert reply(pages, Request("GET", "/ready")).status == 200
+    clock.now = 1000.0  # no cycle since
+    assert reply(pages, Request("GET", "/ready")).status == status
