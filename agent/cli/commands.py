@@ -30,10 +30,11 @@ _MODULES = {
     "release": ("hold", "Close the GPU driver for a while."),
     "serve": ("serve", "Run as a service: diagnose in a loop, export metrics."),
     "status": ("status", "Show the verdict and the state of the running service."),
+    "top": ("top", "Show the live traffic of every link."),
     "window": ("window", "Show errors, flaps, throttling and traffic during a job."),
 }
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Inspect": ("diagnose", "explain", "status", "history", "topology", "expect", "compare", "fleet", "ticket"),
+    "Inspect": ("diagnose", "explain", "status", "top", "history", "topology", "expect", "compare", "fleet", "ticket"),
     "Serve": ("serve", "hold", "release", "window"),
     "Gate": ("gate", "accept"),
     "Model": ("collective", "formula", "plan", "profile"),

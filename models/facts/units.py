@@ -64,7 +64,7 @@ def as_bytes(size: float) -> str:
     """A capacity in powers of ten, as on a data sheet: "1.92 TB", "512 GB", "0 B"."""
     for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
-            return f"{size / factor:.3g} {unit}" if size < 1000 * factor else f"{size / factor:.0f} {unit}"
+            return f"{size / factor:.3g} {unit}" if size < 999.5 * factor else f"{size / factor:.0f} {unit}"
     return f"{size:.0f} B"
 
 

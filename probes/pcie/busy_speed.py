@@ -15,11 +15,11 @@ from ..host.host import Host, Unreadable
 from ..host.live import Live
 from ..network.port_traffic import COUNTERS
 from ..parsing.parsers import PCI_ADDRESS, pcie_speed
+from ..storage.disk_traffic import disk_bytes
 from .power import is_asleep
 
 _INTERVAL = 0.1  # seconds between two samples of the counters
 BUSY = 50e6  # bytes per second: above management traffic, below the traffic of any job
-_SECTOR = 512  # bytes: the unit of block statistics (kernel documentation, block/stat)
 DEADLINE = 5.0  # seconds
 
 
@@ -84,7 +84,7 @@ def byte_counts(host: Host) -> Mapping[str, int]:
     Unreadable counters are left out. The counters of a network device do not include RDMA traffic of the same port.
     """
     counts: dict[str, int] = {}
-    for kind, count in (("net", _net_bytes), ("infiniband", _rdma_bytes), ("block", disk_bytes)):
+    for kind, count in (("net", _net_bytes), ("infiniband", _rdma_bytes), ("block", _disk_bytes)):
         for name in host.list(f"sys/class/{kind}"):
             try:
                 folder = host.resolve(f"sys/class/{kind}/{name}")
@@ -108,10 +108,5 @@ def _rdma_bytes(host: Host, folder: str) -> int:
     return total
 
 
-def disk_bytes(host: Host, folder: str) -> int:
-    """Return the bytes that a disk or partition has read and written since boot.
-
-    Raises Unreadable, ValueError and IndexError.
-    """
-    cells = (host.read(f"{folder}/stat") or "").split()
-    return _SECTOR * (int(cells[2]) + int(cells[6]))  # sectors read, sectors written
+def _disk_bytes(host: Host, folder: str) -> int:
+    return sum(disk_bytes(host, folder))

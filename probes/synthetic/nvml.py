@@ -12,6 +12,7 @@ from ...models.facts.gpu import Driver, Gpu, GpuLink, GpuPair
 from ...models.facts.machine import Service
 from ...models.facts.reason import Reason
 from ...models.facts.records import Evidence, NotChecked, Observation, Record
+from ..gpu.nvml_traffic import NVLINK_DATA
 from ..system.services import BINARY, FABRIC_MANAGER
 from .gpus import C2C_RATE, Listed, driven, fact, listed
 from .pci import Function
@@ -179,8 +180,9 @@ def _counters(gpu: Listed, gpu_fact: Gpu, at: float) -> Iterator[Observation]:
     changes = {**corrected, **gpu.function.change.counters}
     version = (gpu.product and gpu.product.link_version) or 0
     errors = (_LINK_5_ERRORS if version >= 5 else _LINK_ERRORS) if gpu.active else ()
+    traffic = tuple(name for name in NVLINK_DATA if gpu.active and name in changes)
     seconds = _SECONDS if gpu_fact.clock_reasons is not None else ()
-    known = (*(("pcie_replay",) if gpu_fact.pcie_width else ()), *corrected, *errors, *seconds)
+    known = (*(("pcie_replay",) if gpu_fact.pcie_width else ()), *corrected, *errors, *seconds, *traffic)
     if gpu_fact.processes is not None:
         yield _observed(gpu.key, "processes", "count", gpu_fact.processes, at)
     of_links = {f"nvlink{number}.{name}" for number in range(len(gpu.active)) for name in errors}
@@ -188,7 +190,8 @@ def _counters(gpu: Listed, gpu_fact: Gpu, at: float) -> Iterator[Observation]:
         raise ValueError(f"{gpu.function.address}: a GPU like this has no counter {', '.join(sorted(unknown))}")
     for name in known:
         total = changes.get(name, 0) + sum(changes.get(link, 0) for link in of_links if link.endswith(f".{name}"))
-        yield _observed(gpu.key, name, "seconds" if name in _SECONDS else "count", total, at)
+        unit = "seconds" if name in _SECONDS else "bytes" if name in traffic else "count"
+        yield _observed(gpu.key, name, unit, total, at)
     for number, active in enumerate(gpu.active):
         link = f"nvlink{number}"
         for name in errors:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from ....models.facts.records import Record
 from ...host.host import Host, Unreadable
-from ...pcie.busy_speed import BUSY, disk_bytes
+from ...pcie.busy_speed import BUSY
 from ...pcie.speed_samples import LinkSamples
+from ...storage.disk_traffic import disk_bytes
 
 _BLOCK, _VIRTUAL = "sys/class/block", "sys/devices/virtual/"
 _DEEPEST = 8  # an array of volumes on encrypted partitions has five levels
@@ -91,6 +92,6 @@ def _names(host: Host, folder: str) -> list[str]:
 
 def _bytes(host: Host, folder: str) -> int | None:
     try:
-        return disk_bytes(host, folder)
+        return sum(disk_bytes(host, folder))
     except (Unreadable, ValueError, IndexError):
         return None

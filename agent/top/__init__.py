@@ -1,0 +1,1 @@
+"""`linkgauge top`: readings of this machine or of a service, and the screen."""

@@ -1,0 +1,142 @@
+"""Samples of this machine: threads that read sources at their intervals, and the readings from their records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from functools import partial
+from itertools import chain
+from math import inf
+from threading import Event, Thread
+
+from msgspec import Struct
+
+from ...models.facts.gpu import Gpu
+from ...models.facts.records import Fact, Record
+from ...models.graph.topology import Topology
+from ...models.inventory.assemble import assemble
+from ...models.site.schema import Site
+from ...models.traffic.reading import Reading, of_records
+from ...probes.host.guarded import Guarded
+from ...probes.host.host import Host
+from ...probes.storage.disk_traffic import read_disk_traffic
+from ..pipeline.hang_guard import HangGuard
+from ..pipeline.registry import named
+from ..pipeline.source import Source
+
+_SLOW, _SELDOM = 10.0, 60.0  # seconds between two reads of values that change seldom
+_VALID = 3.0  # intervals that a rate is shown without a new value of its counter
+_LEAST_VALID = 5.0  # seconds
+_TRAFFIC = (*named("net", "rdma"), Source("disk_traffic", read_disk_traffic, provides=("disk_traffic",)))
+_NAMES = "pci"  # without this source a GPU has another id
+_CHANGED_SELDOM = named("node", "cpu", "numa", "pci", "kfd", "link_modes", "nvme")
+
+
+class Sample(Struct, frozen=True):
+    """The records of sources that were read together."""
+
+    records: Mapping[str, tuple[Record, ...]]  # by name of the source
+    at: float  # seconds since 1970
+    ahead: float  # seconds that the clock is ahead of the monotonic clock
+
+
+class Group(Struct, frozen=True):
+    """Sources that one thread reads. Each has its seconds between two reads."""
+
+    sources: tuple[tuple[Source, float], ...]
+
+    @property
+    def every(self) -> float:
+        """Seconds between two samples."""
+        return min(every for _, every in self.sources)
+
+
+def groups(interval: float) -> tuple[Group, ...]:
+    """All sources, in groups that do not wait for each other: the driver of a GPU can hang for minutes."""
+    slow, seldom = max(interval, _SLOW), max(interval, _SELDOM)
+    return (
+        Group((*((one, interval) for one in named("gpus")), *((one, seldom) for one in named("gpu_wiring")))),
+        Group(tuple((one, interval) for one in _TRAFFIC)),
+        Group(tuple((one, slow) for one in named("pci_links", "disks"))),
+        Group(tuple((one, seldom) for one in _CHANGED_SELDOM)),
+    )
+
+
+class LocalFeed:
+    """Samples of a machine, which threads put into a queue. Sources that hang do not delay the other groups."""
+
+    def __init__(self, host: Host, interval: float, site: Site) -> None:
+        self._host, self._groups = host, groups(interval)
+        self._assembler = Assembler(interval, site)
+        # A rate needs two samples of its group.
+        self.wanted = tuple(2 if group.every == interval else 1 for group in self._groups)
+
+    def start(self, put: Callable[[int, Sample], None], end: Event) -> None:
+        """Start the threads. They pass the number of their group and each sample to `put` until `end` is set."""
+        for number, group in enumerate(self._groups):
+            Thread(target=_samples, args=(group, self._host, partial(put, number), end), daemon=True).start()
+
+    def take(self, samples: Iterable[Sample]) -> Reading:
+        """The reading after further samples."""
+        for one in samples:
+            self._assembler.add(one)
+        return self._assembler.reading()
+
+
+def _samples(group: Group, host: Host, put: Callable[[Sample], None], end: Event) -> None:
+    last: dict[str, float] = {}
+    guarded = Guarded(host)
+    with closing(guarded), closing(HangGuard()) as hang_guard:
+        while not end.is_set():
+            began = time.monotonic()
+            early = began + group.every / 2
+            due = [one for one, every in group.sources if early >= last.get(one.name, -inf) + every]
+            last.update({one.name: began for one in due})
+            put(sample(hang_guard, due, guarded))
+            end.wait(max(0.0, began + group.every - time.monotonic()))
+
+
+def sample(hang_guard: HangGuard, sources: Iterable[Source], host: Host) -> Sample:
+    """One sample of the sources."""
+    records = hang_guard.collect(sources, host)
+    at = host.now()
+    return Sample(records, at, at - time.monotonic())
+
+
+class Assembler:
+    """Makes readings of samples. It builds the topology again if facts have changed, except values of GPUs."""
+
+    def __init__(self, interval: float, site: Site) -> None:
+        self._lasts, self._site = max(_VALID * interval, _LEAST_VALID), site
+        self._topology = Topology()
+        self._collected: dict[str, tuple[Record, ...]] = {}
+        self._facts: dict[str, list[Fact]] = {}
+        self._changed = False
+        self._at, self._ahead = 0.0, 0.0
+
+    def add(self, one: Sample) -> None:
+        """Replace the records of the sources of this sample."""
+        self._collected.update(one.records)
+        facts = {name: _steady(records) for name, records in one.records.items()}
+        self._changed = self._changed or any(facts[name] != self._facts.get(name) for name in facts)
+        self._facts.update(facts)
+        self._at, self._ahead = max(self._at, one.at), one.ahead
+
+    def reading(self) -> Reading:
+        """The reading after the samples so far."""
+        if self._changed and _NAMES in self._collected:
+            self._topology = assemble(chain(*self._collected.values()), self._site, self._at).topology
+            self._changed = False
+        return of_records(chain(*self._collected.values()), self._topology, self._at, self._lasts, self._ahead)
+
+
+def _steady(records: Iterable[Record]) -> list[Fact]:
+    """The facts, without the values of GPUs that change in each second."""
+    return [
+        Gpu(key=one.key, address=one.address, name=one.name, failure=one.failure, nvlink_rate=one.nvlink_rate)
+        if isinstance(one, Gpu)
+        else one
+        for one in records
+        if isinstance(one, Fact)
+    ]

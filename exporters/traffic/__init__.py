@@ -1,0 +1,1 @@
+"""The traffic of links as tables and as JSON, for `linkgauge top`."""
