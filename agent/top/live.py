@@ -20,7 +20,7 @@ from .controls import Controls, pressed
 from .frame import frame
 from .screen import Screen, shown, suspend
 
-_REST = 0.25  # seconds between two frames for new readings; keys are shown at once
+_GATHER = 0.1  # seconds from the first new sample to its frame: the samples of all groups share a frame
 _IDLE = 3600.0  # seconds
 
 
@@ -66,8 +66,8 @@ class Views:
         with suppress(BlockingIOError):  # it is full: the reader wakes anyway
             os.write(self._waker, b"\0")
 
-    def update(self) -> bool:
-        """Take the new samples. Whether there were any."""
+    def update(self) -> None:
+        """Take the new samples."""
         with suppress(BlockingIOError):
             while os.read(self.wake, 1 << 12):
                 pass
@@ -79,7 +79,6 @@ class Views:
                 samples.append(sample)
         if samples:
             self.view = advance(self.view, self._feed.take(samples))
-        return bool(samples)
 
 
 def views(feed: Feed, interval: float) -> Iterator[View]:
@@ -100,16 +99,15 @@ def views(feed: Feed, interval: float) -> Iterator[View]:
 def show(feed: Feed, choice: Choice, colour: bool) -> None:
     """Show the view on the terminal until the user or a signal ends it."""
     screen, live, signals = Screen(), Views(feed), _Signals()
-    controls, drawn = Controls(choice=choice), 0.0
+    controls = Controls(choice=choice)
     with live.running() as waker, signals.handled(waker), shown(screen):
         view = live.view
         while not (signals.ended or controls.ended):
-            drawn = time.monotonic() if live.update() else drawn
+            live.update()
             view = view if controls.paused else live.view
             screen.draw(frame(view, controls, *screen.size, colour))
-            rest = drawn + _REST - time.monotonic()
-            if not (ready := _readable([0], rest)):
-                ready = _readable([0, live.wake], _IDLE)
+            ready = _readable([0, live.wake], _IDLE)
+            ready = ready if 0 in ready else _readable([0], _GATHER)
             try:
                 for key in screen.pressed() if 0 in ready else ():
                     controls = pressed(controls, key)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from math import inf
 from threading import Event, Thread
 
@@ -20,15 +20,20 @@ from ...models.site.schema import Site
 from ...models.traffic.reading import Reading, of_records
 from ...probes.host.guarded import Guarded
 from ...probes.host.host import Host
+from ...probes.network.port_traffic import read_traffic
 from ...probes.storage.disk_traffic import read_disk_traffic
 from ..pipeline.hang_guard import HangGuard
 from ..pipeline.registry import named
 from ..pipeline.source import Source
 
-_SLOW, _SELDOM = 10.0, 60.0  # seconds between two reads of values that change seldom
+_ERRORS, _SLOW, _SELDOM = 5.0, 10.0, 60.0  # seconds between two reads of errors of ports, of PCIe links, of the rest
 _VALID = 3.0  # intervals that a rate is shown without a new value of its counter
 _LEAST_VALID = 5.0  # seconds
-_TRAFFIC = (*named("net", "rdma"), Source("disk_traffic", read_disk_traffic, provides=("disk_traffic",)))
+_TRAFFIC = (
+    Source("port_traffic", read_traffic, provides=("Port.counters", "Net.counters")),
+    Source("disk_traffic", read_disk_traffic, provides=("disk_traffic",)),
+)
+_COMPLETE = 2  # samples with all sources of the group: --once shows the difference
 _NAMES = "pci"  # without this source a GPU has another id
 _CHANGED_SELDOM = named("node", "cpu", "numa", "pci", "kfd", "link_modes", "nvme")
 
@@ -54,12 +59,16 @@ class Group(Struct, frozen=True):
 
 def groups(interval: float) -> tuple[Group, ...]:
     """All sources, in groups that do not wait for each other: the driver of a GPU can hang for minutes."""
-    slow, seldom = max(interval, _SLOW), max(interval, _SELDOM)
+    errors, slow, seldom = (max(interval, least) for least in (_ERRORS, _SLOW, _SELDOM))
+
+    def each(every: float, sources: Iterable[Source]) -> Iterator[tuple[Source, float]]:
+        return ((one, every) for one in sources)
+
     return (
-        Group((*((one, interval) for one in named("gpus")), *((one, seldom) for one in named("gpu_wiring")))),
-        Group(tuple((one, interval) for one in _TRAFFIC)),
-        Group(tuple((one, slow) for one in named("pci_links", "disks"))),
-        Group(tuple((one, seldom) for one in _CHANGED_SELDOM)),
+        Group((*each(interval, named("gpus")), *each(seldom, named("gpu_wiring")))),
+        Group((*each(errors, named("net", "rdma")), *each(interval, _TRAFFIC))),
+        Group(tuple(each(slow, named("pci_links", "disks")))),
+        Group(tuple(each(seldom, _CHANGED_SELDOM))),
     )
 
 
@@ -86,11 +95,11 @@ class LocalFeed:
 
 def _samples(group: Group, host: Host, put: Callable[[Sample], None], end: Event) -> None:
     last: dict[str, float] = {}
-    guarded = Guarded(host)
+    guarded, samples = Guarded(host), count()
     with closing(guarded), closing(HangGuard()) as hang_guard:
         while not end.is_set():
             began = time.monotonic()
-            early = began + group.every / 2
+            early = began + group.every / 2 if next(samples) >= _COMPLETE else inf
             due = [one for one, every in group.sources if early >= last.get(one.name, -inf) + every]
             last.update({one.name: began for one in due})
             put(sample(hang_guard, due, guarded))

@@ -55,11 +55,11 @@ def of_records(
         node=next((one.hostname for one in every if isinstance(one, Node)), None),
         at=at,
         topology=topology,
-        counts={
-            (_id(topology, one.about), one.quantity): Count(one.value, one.at)
+        counts=_latest(
+            ((_id(topology, one.about), one.quantity), Count(one.value, one.at))
             for one in every
             if isinstance(one, Observation) and isinstance(one.about, str) and one.quantity in _COUNTED
-        },
+        ),
         gpus=gpus,
         gaps={
             **_gaps(topology, (one for one in every if isinstance(one, NotChecked))),
@@ -90,6 +90,15 @@ def of_report(report: Report, at: float, lasts: float) -> Reading:
         },
         lasts=lasts,
     )
+
+
+def _latest(counts: Iterable[tuple[Key, Count]]) -> Mapping[Key, Count]:
+    """Two sources may read a counter at their own intervals."""
+    latest: dict[Key, Count] = {}
+    for key, one in counts:
+        if key not in latest or latest[key].at <= one.at:
+            latest[key] = one
+    return latest
 
 
 def _gpus(records: Iterable[Record], topology: Topology) -> Mapping[str, Gpu]:

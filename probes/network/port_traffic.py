@@ -1,4 +1,4 @@
-"""Peak traffic of jobs through NIC ports, in bytes per second and direction, over one second.
+"""Traffic through NIC ports: the byte counters, and their highest rate over one second while jobs run.
 
 It reads existing counters and sends no traffic.
 """
@@ -11,7 +11,10 @@ from contextlib import suppress
 
 from ...models.facts.records import Evidence, Observation, Record
 from ..host.host import Host, Unreadable
+from ..sysfs.class_devices import devices, is_virtual
+from ..sysfs.counter_files import read_counters
 from ..sysfs.counter_peaks import Peaks, words
+from .net import DEVICES as NETWORK_DEVICES
 from .rdma import DEVICES
 
 # Bytes per unit: four for InfiniBand counters (InfiniBand Architecture Specification 1, 16.1.3.5), one for efa.
@@ -21,6 +24,19 @@ COUNTERS: Mapping[str, int] = {
     "hw_counters/tx_bytes": 1,
     "hw_counters/rx_bytes": 1,
 }
+_OF_NETWORK_DEVICES = ("statistics/rx_bytes", "statistics/tx_bytes")
+
+
+def read_traffic(host: Host) -> Iterator[Record]:
+    """Yield the byte counters of all RDMA ports, and of all network devices on hardware."""
+    in_bytes = {path.rpartition("/")[2]: unit for path, unit in COUNTERS.items()}
+    for device in _list(host, DEVICES):
+        for port in _list(host, f"{DEVICES}/{device}/ports"):
+            folder = f"{DEVICES}/{device}/ports/{port}"
+            yield from read_counters(host, "Port.counters", f"{device}/{port}", folder, COUNTERS, in_bytes)
+    for name, folder in (yield from devices(host, NETWORK_DEVICES, "Net")):
+        if not is_virtual(folder):
+            yield from read_counters(host, "Net.counters", name, folder, _OF_NETWORK_DEVICES, in_bytes)
 
 
 class PortTraffic:
