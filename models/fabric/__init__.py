@@ -1,0 +1,1 @@
+"""Measurements between nodes: which pairs, in which rounds, and what their rates have in common."""

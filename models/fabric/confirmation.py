@@ -1,0 +1,45 @@
+"""Bisection: flows that run alone confirm a cause, or show that only the sum of several flows is limited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from ..facts.averages import median
+from .localization import Cause, Measured, usual_rates
+from .plan import Round
+from .wiring import Pair
+
+_AGAIN = 2  # flows of each cause that run again, one after the other
+_MOST = 12  # rounds; each takes as long as a round of the plan
+
+
+def rounds_to_confirm(causes: Sequence[Cause]) -> tuple[Round, ...]:
+    """Rounds with one flow each, first one of each cause. They avoid the flows of other causes if possible."""
+    chosen = [_chosen(cause, causes) for cause in causes]
+    rounds = [(pairs[number],) for number in range(_AGAIN) for pairs in chosen if number < len(pairs)]
+    return tuple(dict.fromkeys(rounds))[:_MOST]
+
+
+def _chosen(cause: Cause, causes: Sequence[Cause]) -> Sequence[Pair]:
+    """The flows of the cause, those without another cause first: the first of them and the last, then the others."""
+    others = {pair for one in causes if one is not cause for pair in one.pairs}
+    clear = [pair for pair in cause.pairs if pair not in others] or list(cause.pairs)
+    return [*clear[:1], *clear[:0:-1]]
+
+
+def confirmed(causes: Sequence[Cause], again: Sequence[Measured], first: Sequence[Measured]) -> tuple[Cause, ...]:
+    """The causes with the rate of their flows that ran alone. A port, a node or a pair that is fast alone is no cause.
+
+    An uplink or a leaf that is fast for one flow remains: the flows of several nodes share it.
+    """
+    usual = usual_rates(first)
+    found = []
+    for cause in causes:
+        rates = [one.rate for one in again if one.pair in cause.pairs]
+        if not rates:
+            found.append(cause)
+        elif cause.kind in ("uplink", "leaf") or usual[cause.pairs[0].sender.rail].is_slow(median(rates)):
+            found.append(replace(cause, alone=median(rates)))
+    return tuple(found)

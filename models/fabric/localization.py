@@ -1,0 +1,216 @@
+"""Localization of slow ports, nodes, uplinks and leaves from the rates of pairs of nodes.
+
+Flows that run at the same time share the fabric max-min fairly. Then each flow has a bottleneck: a part of its path
+that is full, and on which no other flow is faster (Bertsekas and Gallager, Data Networks, 6.5.2). So a part is a
+possible cause of a slow flow if it never carried more than in this round, and if no fast flow passed it in this round.
+The fewest parts that explain all slow flows are the causes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..facts.averages import median
+from ..graph.path_types import natural
+from .wiring import Pair, Wiring
+
+Kind: TypeAlias = Literal["port", "node", "uplink", "leaf", "pair"]
+Direction: TypeAlias = Literal["send", "receive", "both"]
+# Of parts that explain equally much, the first kind is named.
+_PREFERRED: Sequence[Kind] = ("port", "node", "uplink", "leaf", "pair")
+# Quantile of all rates that is the usual rate, also if two thirds of the flows pass a slow part; and a higher one. In a
+# normal distribution, 0.8 standard deviations are between the two.
+_USUAL, _HIGHER, _BETWEEN = 0.8, 0.95, 0.8
+# Share by which equal flows differ at most: nodes of one fabric differ by a few percent, and measurements scatter.
+_LEAST_TOLERANCE, _MOST_TOLERANCE, _ERRORS = 0.15, 0.5, 5.0
+_FEWEST = 2  # flows that a cause explains; a single slow flow is a pair
+
+
+class Part(Struct, frozen=True, order=True):
+    """A part of the fabric, in one direction. A leaf has none."""
+
+    kind: Kind
+    name: str
+    direction: Direction = "both"
+
+
+class Measured(Struct, frozen=True, order=True):
+    """A measured rate in bytes per second. Flows with the same round ran at the same time."""
+
+    pair: Pair
+    round: int
+    rate: float
+
+
+class Cause(Struct, frozen=True, kw_only=True):
+    """What slow flows have in common. Several `names` explain them equally well."""
+
+    kind: Kind
+    names: tuple[str, ...]
+    direction: Direction
+    pairs: tuple[Pair, ...]  # the slow flows
+    rate: float  # median of the slow flows
+    carried: float  # the most of all flows together over it, in one direction
+    usual: float
+    alone: float | None = None  # rate of such a flow that ran alone; None: not measured
+
+    @property
+    def name(self) -> str:
+        """ "node5/eth1", "leaf0-leaf1"."""
+        return "-".join(self.names)
+
+
+class Usual(Struct, frozen=True):
+    """The rate of flows of a rail without a slow part, and the share by which equal flows differ at most."""
+
+    rate: float
+    tolerance: float
+
+    def is_slow(self, rate: float) -> bool:
+        """Whether the rate is lower than that of equal flows."""
+        return rate < (1 - self.tolerance) * self.rate
+
+
+def usual_rates(measured: Sequence[Measured]) -> Mapping[str, Usual]:
+    """The usual rate of each rail."""
+    rates = defaultdict[str, list[float]](list)
+    for one in measured:
+        rates[one.pair.sender.rail].append(one.rate)
+    return {rail: _usual(sorted(several)) for rail, several in rates.items()}
+
+
+def _usual(ordered: Sequence[float]) -> Usual:
+    usual, higher = (ordered[round(quantile * (len(ordered) - 1))] for quantile in (_USUAL, _HIGHER))
+    error = (higher - usual) / _BETWEEN / usual if usual else 0.0
+    return Usual(usual, min(_MOST_TOLERANCE, max(_LEAST_TOLERANCE, _ERRORS * error)))
+
+
+def slow_flows(measured: Sequence[Measured]) -> list[Measured]:
+    """The flows that are slower than others of their rail."""
+    usual = usual_rates(measured)
+    return [one for one in measured if usual[one.pair.sender.rail].is_slow(one.rate)]
+
+
+def parts_of(pair: Pair, wiring: Wiring) -> Iterator[Part]:
+    """The parts that a flow passes."""
+    yield Part("port", pair.sender.name, "send")
+    yield Part("port", pair.receiver.name, "receive")
+    if pair.sender.rail:
+        yield Part("node", pair.sender.node, "send")
+        yield Part("node", pair.receiver.node, "receive")
+    if crossed := wiring.crossed(pair):
+        yield Part("uplink", crossed[0], "send")
+        yield Part("uplink", crossed[1], "receive")
+    yield from (Part("leaf", leaf) for leaf in {wiring.leaf(pair.sender), wiring.leaf(pair.receiver)} if leaf)
+
+
+def localize(measured: Sequence[Measured], wiring: Wiring) -> tuple[Cause, ...]:
+    """The causes of all slow flows, those that explain most flows first. Flows without a common cause are pairs."""
+    measured = sorted(measured)  # so that sums do not depend on the order
+    slow = slow_flows(measured)
+    wiring = wiring if wiring.leaves or not slow else inferred(measured)
+    possible = _possible(measured, slow, wiring)
+    left, found = slow, list[Cause]()
+    while left:
+        covered = {part: [one for one in left if one in flows] for part, flows in possible.items()}
+        most = max(map(len, covered.values()), default=0)
+        if most < _FEWEST:
+            break
+        best = [part for part, flows in covered.items() if len(flows) == most]
+        first = min(best, key=lambda part: (_PREFERRED.index(part.kind), part))
+        equal = [part for part in best if part.kind == first.kind and covered[part] == covered[first]]
+        found.append(_cause(equal, covered[first], measured, wiring))
+        left = [one for one in left if one not in covered[first]]
+    found += [_pair(one, measured) for one in left]
+    return tuple(sorted(_joined(found), key=lambda one: (-len(one.pairs), one.kind, one.names)))
+
+
+def inferred(measured: Sequence[Measured]) -> Wiring:
+    """Groups of nodes in place of unknown leaves: each two nodes of different groups are slow in a direction."""
+    slow = {_nodes(one.pair) for one in slow_flows(measured)}
+    group = dict[str, set[str]]()
+    for ends in {_nodes(one.pair) for one in measured} - slow:
+        joined = set().union(*({end} | group.get(end, set()) for end in ends))
+        group.update(dict.fromkeys(joined, joined))
+    names = {node: sorted(several, key=natural) for node, several in group.items()}
+    return Wiring({node: f"{first} and {len(more)} more" for node, (first, *more) in names.items() if more})
+
+
+def _nodes(pair: Pair) -> frozenset[str]:
+    return frozenset((pair.sender.node, pair.receiver.node))
+
+
+def _possible(
+    measured: Sequence[Measured], slow: Collection[Measured], wiring: Wiring
+) -> Mapping[Part, frozenset[Measured]]:
+    """The slow flows of which each part may be the bottleneck."""
+    totals = defaultdict[tuple[Part, int], float](float)
+    fast = set[tuple[Part, int]]()
+    few = frozenset(slow)
+    for one in measured:
+        for part in parts_of(one.pair, wiring):
+            totals[part, one.round] += one.rate
+            if one not in few:
+                fast.add((part, one.round))
+    carried, usual = _carried(totals), usual_rates(measured)
+    possible = defaultdict[Part, list[Measured]](list)
+    for one in slow:
+        full = 1 - usual[one.pair.sender.rail].tolerance
+        for part in parts_of(one.pair, wiring):
+            if (part, one.round) not in fast and totals[part, one.round] >= full * carried[part]:
+                possible[part].append(one)
+    return {part: frozenset(flows) for part, flows in possible.items()}
+
+
+def _carried(totals: Mapping[tuple[Part, int], float]) -> Mapping[Part, float]:
+    """The most that each part carried in a round."""
+    carried = defaultdict[Part, float](float)
+    for (part, _), total in totals.items():
+        carried[part] = max(carried[part], total)
+    return carried
+
+
+def _cause(parts: Sequence[Part], flows: Sequence[Measured], measured: Sequence[Measured], wiring: Wiring) -> Cause:
+    first = parts[0]
+    totals = defaultdict[tuple[Part, int], float](float)
+    for one in measured:
+        if first in parts_of(one.pair, wiring):
+            totals[first, one.round] += one.rate
+    directions = {part.direction for part in parts}
+    return Cause(
+        kind=first.kind,
+        names=tuple(sorted({part.name for part in parts})),
+        direction=first.direction if len(directions) == 1 else "both",
+        pairs=tuple(sorted({one.pair for one in flows})),
+        rate=median(one.rate for one in flows),
+        carried=_carried(totals)[first],
+        usual=usual_rates(measured)[flows[0].pair.sender.rail].rate,
+    )
+
+
+def _pair(one: Measured, measured: Sequence[Measured]) -> Cause:
+    return Cause(
+        kind="pair",
+        names=(one.pair.name,),
+        direction="send",
+        pairs=(one.pair,),
+        rate=one.rate,
+        carried=one.rate,
+        usual=usual_rates(measured)[one.pair.sender.rail].rate,
+    )
+
+
+def _joined(causes: Sequence[Cause]) -> Iterator[Cause]:
+    """Both directions of the same part as one cause."""
+    alike = defaultdict[tuple[Kind, tuple[str, ...]], list[Cause]](list)
+    for one in causes:
+        alike[one.kind, one.names].append(one)
+    for several in alike.values():
+        slowest = min(several, key=lambda one: one.rate)
+        pairs = tuple(sorted({pair for one in several for pair in one.pairs}))
+        yield replace(slowest, pairs=pairs, direction="both" if len(several) > 1 else slowest.direction)
