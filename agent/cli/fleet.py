@@ -33,25 +33,42 @@ _MOST_SKIPPED = 3  # names of files in a warning
     default=None,
     help="The table of csv and parquet. rows is every value of every report, an input of later runs.  [default: nodes]",
 )
+@click.option("--prometheus", "url", metavar="URL", help="Read the metrics of all nodes instead of reports.")
+@click.option("--token-file", metavar="FILE", type=click.Path(), help="A bearer token for Prometheus.")
+@click.option("--ca-file", metavar="FILE", type=click.Path(), help="Certificates that sign that of Prometheus (PEM).")
+@click.option(
+    "--client-file", metavar="FILE", type=click.Path(), help="Certificate and key for Prometheus, in one file (PEM)."
+)
 @click.option("--export", metavar="FILE", type=click.Path(), help="Write what the fleet agrees on as a site file.")
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write to FILE instead of standard output.")
-def fleet(paths: tuple[str, ...], form: str, table: str | None, export: str | None, output: str | None) -> None:
+def fleet(
+    paths: tuple[str, ...],
+    form: str,
+    table: str | None,
+    url: str | None,
+    token_file: str | None,
+    ca_file: str | None,
+    client_file: str | None,
+    export: str | None,
+    output: str | None,
+) -> None:
     """Compare the nodes of a fleet: JSON reports or Parquet files of rows, folders of them, or patterns.
 
     \b
       srun -N 500 sh -c 'linkgauge diagnose --format json -o /shared/reports/$(hostname).json'
       linkgauge fleet /shared/reports
+      linkgauge fleet --prometheus https://prometheus.example:9090
 
     Equal positions of all nodes of a machine type are a cohort. The command shows the nodes to drain first with their
     reasons, what differs from equal nodes, and what is not checked. It needs the extra [fleet].
     """  # noqa: D301 (click wants the character itself)
-    if not paths:
-        raise click.UsageError("name reports: files, folders or patterns")
+    if bool(paths) == (url is not None):
+        raise click.UsageError("name reports (files, folders, patterns), or --prometheus URL")
     if table and form in ("text", "html"):
         raise click.UsageError(f"--table is for csv and parquet: leave it out with --format {form}")
     if form == "parquet" and output is None:
         raise click.UsageError("--format parquet needs --output FILE")
-    with clear_errors(), _analysis(paths) as analysis:
+    with clear_errors(), _analysis(paths, url, token_file, ca_file, client_file) as analysis:
         _warn(analysis)
         if table == _ROWS:
             _write_rows(analysis, form, output)
@@ -62,16 +79,22 @@ def fleet(paths: tuple[str, ...], form: str, table: str | None, export: str | No
     _write(found, form, table or "nodes", output, len(analysis.skipped))
 
 
-def _analysis(paths: tuple[str, ...]) -> AbstractContextManager[Analysis]:
-    """The analysis of the files. Raises BadInput."""
-    from ..fleet.files import find
-
-    found = find(paths)
+def _analysis(paths: tuple[str, ...], url: str | None, *files: str | None) -> AbstractContextManager[Analysis]:
+    """The analysis of the files, or of Prometheus with its files of token, CA and client. Raises BadInput."""
     try:
-        from ..fleet.analysis import of_files
+        from ..fleet import analysis
     except ImportError:
         raise click.ClickException("linkgauge fleet needs Ibis and DuckDB: pip install 'linkgauge[fleet]'") from None
-    return of_files(found)
+    if url is None:
+        from ..fleet.files import find
+
+        return analysis.of_files(find(paths))
+    from ..fleet.prometheus import Access, Client
+    from ..fleet.series import rows
+
+    token, ca, client = files
+    server = Client(Access(url=url, token_file=token, ca_file=ca, client_file=client))
+    return analysis.of_rows(list(rows(server.ask)))
 
 
 def _warn(analysis: Analysis) -> None:

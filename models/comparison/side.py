@@ -19,7 +19,7 @@ from .fields import COMPARED, Field
 Value: TypeAlias = "float | str | bool | tuple[str, ...]"
 
 # A report does not say whether other links rest: those of idle GPUs have a lower speed (rules/pcie/pcie.py, `rests`).
-_NEVER_REST = frozenset({"nic", "nvme", "storage", "port", "netdev"})
+NEVER_REST = frozenset({"nic", "nvme", "storage", "port", "netdev"})
 TRAINED = Field("trained rate", "links", "bytes_per_second")
 NVLINKS = Field("active NVLinks", "links", "links")
 _FIRMWARE = Field("firmware", "versions")
@@ -97,7 +97,7 @@ def _values_of(topology: Topology) -> Mapping[str, dict[Field, Value]]:
         if device.firmware:
             values[device.id][_FIRMWARE] = device.firmware
     for link in topology.links:
-        if link.trained is not None and topology.kind(link.b) in _NEVER_REST:
+        if link.trained is not None and topology.kind(link.b) in NEVER_REST:
             values[link.b][TRAINED] = link.trained
         if link.kind == "nvlink" and link.trained is not None:
             values[link.a][NVLINKS] = int(values[link.a].get(NVLINKS, 0)) + (link.trained > 0)  # type: ignore[arg-type]

@@ -21,8 +21,8 @@ from ..report import Coverage, Finding, Level, Profile, Report, Verdict
 # that equal nodes share. finding: what the report found. unchecked, uncorroborated: what the report could not judge.
 Kind: TypeAlias = Literal["report", "rate", "link", "count", "state", "finding", "unchecked", "uncorroborated"]
 
-_COUNTED = frozenset({"gpu", "nic", "nvme", "nvswitch", "port", "package", "numa"})
-_NAMED = frozenset({*_COUNTED, "netdev"})
+COUNTED = frozenset({"gpu", "nic", "nvme", "nvswitch", "port", "package", "numa"})
+NAMED = frozenset({*COUNTED, "netdev"})
 UNKNOWN = "unknown machine type"
 
 
@@ -85,11 +85,11 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 def rows_of(report: Summary | Report, file: str) -> Iterator[Row]:
     """The rows of a report."""
-    items = {key: item for key, item in items_of(report.topology).items() if item.kind in _NAMED}
+    items = {key: item for key, item in items_of(report.topology).items() if item.kind in NAMED}
     node, machine = report.node or file, report.profile.name if report.profile else _machine(items.values())
     taken = from_utc(report.taken_at) if report.taken_at else 0.0
     yield Row(file, node, machine, "report", "verdict", "", taken, report.verdict, None, action(report))
-    for kind, count in Counter(item.kind for item in items.values() if item.kind in _COUNTED).items():
+    for kind, count in Counter(item.kind for item in items.values() if item.kind in COUNTED).items():
         yield Row(file, node, machine, "count", kind, "", float(count))
     for item in items.values():
         yield from _of_item(item, file, node, machine)

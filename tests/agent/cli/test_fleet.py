@@ -67,7 +67,7 @@ def test_the_page_is_complete(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ((), "name reports: files, folders or patterns"),
+        ((), "name reports (files, folders, patterns), or --prometheus URL"),
         (("absent",), "absent: no such file or folder"),
         (("{empty}",), "no file *.json or *.parquet there: write reports with linkgauge diagnose --format json"),
         (("{cut}",), "no report of linkgauge among 1 files: {cut}: Input data was truncated"),
