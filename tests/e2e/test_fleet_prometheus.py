@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import ssl
 import time
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +22,7 @@ from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.metrics.sample import Round
 from linkgauge.models.report import Report
 from tests.support.fleet.reports import half_ports, healthy, lost_nic, noisy
+from tests.support.programs.certificates import authority, certificate, needs_openssl
 from tests.support.programs.prometheus_server import free_port, running, text_server
 from tests.support.screens import screen
 
@@ -138,6 +140,33 @@ def test_answers_that_are_no_data(tmp_path: Path, status: int, body: str, header
     assert done.exit_code == 64
     assert error in done.stderr
     assert set(tokens) == {"Bearer secret"}
+
+
+@needs_openssl
+def test_tls_checks_both_ends(tmp_path: Path) -> None:
+    """The server is refused without its authority, and refuses a client without a certificate."""
+    authority(tmp_path)
+    certificate(tmp_path, "server", "IP:127.0.0.1")
+    certificate(tmp_path, "client", "DNS:client")
+    (tmp_path / "both.pem").write_text((tmp_path / "client.crt").read_text() + (tmp_path / "client.key").read_text())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+    context.load_verify_locations(tmp_path / "ca.crt")
+    context.verify_mode = ssl.CERT_REQUIRED
+    server, _ = answering(200, '{"status": "success", "data": {"result": []}}', {})
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    url = ("--prometheus", f"https://127.0.0.1:{server.server_address[1]}")
+    ca, client = ("--ca-file", str(tmp_path / "ca.crt")), ("--client-file", str(tmp_path / "both.pem"))
+    with server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        errors = [run(*url, *more).stderr for more in ((), ca, (*ca, *client))]
+        server.shutdown()
+        thread.join()
+    assert "certificate verify failed" in errors[0]
+    assert errors[1].startswith("Error: https://127.0.0.1")
+    assert "no node" not in errors[1]
+    assert "no node of linkgauge there" in errors[2]
 
 
 def test_wrong_addresses_and_files(tmp_path: Path) -> None:
