@@ -57,7 +57,7 @@ COMPARED: Mapping[type[Fact], Mapping[str, Field]] = {
         **_fields("versions", kernel="kernel", bios="BIOS"),
         **_fields("hardware", vendor="vendor", product="product", board="board", instance="instance type"),
     },
-    Package: _fields("hardware", model="model", cores="cores"),
+    Package: _fields("hardware", model="model", vendor="vendor", cores="cores"),
     Numa: _fields("hardware", memory=("memory", _BYTES)),
     Driver: {
         **_fields("links", failure="driver failure"),

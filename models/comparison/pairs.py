@@ -15,12 +15,12 @@ _MarkOf: TypeAlias = Callable[[str, Item], Hashable]
 def paired(a: Side, b: Side) -> Mapping[str, str]:
     """The ids of items of `b` by those of `a`.
 
-    Two items of one kind belong together if they have the same UUID, else the same address or name, else the same slot
-    or module. Those that remain belong together in the order of their addresses if they are equally many of one
-    product: machines of one type can number their buses differently.
+    Two items of one kind belong together if they have the same UUID, else the same address, else the same slot or
+    module, else the same name and product. Those that remain belong together in the order of their addresses if they
+    are equally many of one product: machines of one type can number their buses differently.
     """
     pairs: dict[str, str] = {}
-    for mark_of in (_uuid, _id, _place):
+    for mark_of in (_uuid, _id, _place, _name):
         left, right = _by_mark(a, pairs.keys(), mark_of), _by_mark(b, pairs.values(), mark_of)
         pairs |= {left[mark]: right[mark] for mark in left.keys() & right.keys()}
     left_over, others = _by_product(a, pairs.keys()), _by_product(b, pairs.values())
@@ -40,6 +40,10 @@ def _id(key: str, item: Item) -> Hashable:
 
 def _place(_: str, item: Item) -> Hashable:
     return item.place and (item.place, item.kind)
+
+
+def _name(_: str, item: Item) -> Hashable:
+    return item.product and (item.name, item.kind, item.product)
 
 
 def _by_mark(side: Side, done: Collection[str], mark_of: _MarkOf) -> Mapping[Hashable, str]:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from ..facts.gpu import Gpu
 from ..facts.machine import Pci
 from ..facts.records import Fact
 from ..graph.topology import Device, Topology
@@ -65,6 +66,8 @@ def of_snapshot(snapshot: Snapshot, report: Report) -> Side:
         if not device:
             others[key] = Item(type(fact).__name__, fact.key, values[key])
         values[key].update(_known(snapshot, fact, fields))
+        if isinstance(fact, Gpu) and fact.vbios is not None:
+            values[key].pop(_FIRMWARE, None)  # the VBIOS is the firmware of a GPU
     devices = {one.id: _item(one, values[one.id]) for one in snapshot.topology.devices}
     return Side(report, {**devices, **others}, complete=True)
 
