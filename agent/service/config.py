@@ -45,7 +45,13 @@ class Push(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """Other systems that get the result of each cycle."""
 
     nvsentinel: Annotated[str, msgspec.Meta(pattern=r"^unix:///.+")] | None = None  # socket of NVSentinel or gpud
+    kubernetes: bool = False  # set the node condition LinkgaugeHealthy
+    device_taints: Literal["None", "NoSchedule", "NoExecute"] | None = None  # effect of taints of devices with a fault
     node: str | None = None  # name of the node there; default: $NODE_NAME, else the host name
+
+    def __post_init__(self) -> None:
+        if self.device_taints and not self.kubernetes:
+            raise ValueError("device_taints without kubernetes = true")
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -84,6 +84,7 @@ def serve(options: ServeOptions) -> None:
     signal.signal(signal.SIGHUP, signals.request_reload)
     with suppress(_Stop):
         _raise_descriptor_limit()
+        sys.setswitchinterval(_SWITCH)
         _serve(options, signals)
     _log.info("ended")
 
@@ -96,7 +97,6 @@ def _raise_descriptor_limit() -> None:
 
 
 def _serve(options: ServeOptions, signals: _Signals) -> None:
-    sys.setswitchinterval(_SWITCH)
     config = read_config(options.config)
     site = site_file.site(config.site, given_by=key_of(options.config, "site"))
     workers = Workers()

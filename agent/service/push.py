@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from ...models.report import Report
 from ...models.site.schema import Site
-from .background_sender import BackgroundSender
+from .background_sender import BackgroundSender, TryAgain
 from .config import Push
 
 Publish = Callable[[Report, Site], None]
@@ -16,7 +16,12 @@ Publish = Callable[[Report, Site], None]
 
 def publishers(push: Push, folder: str, stack: ExitStack) -> tuple[Publish, ...]:
     """The functions that take the report of each cycle and return at once. `stack` ends them. Raises BadInput."""
-    return (_nvsentinel(push, folder, stack),) if push.nvsentinel else ()
+    found: list[Publish] = []
+    if push.nvsentinel:
+        found.append(_nvsentinel(push, folder, stack))
+    if push.kubernetes:
+        found.append(_kubernetes(push, stack))
+    return tuple(found)
 
 
 def _nvsentinel(push: Push, folder: str, stack: ExitStack) -> Publish:
@@ -31,6 +36,35 @@ def _nvsentinel(push: Push, folder: str, stack: ExitStack) -> Publish:
     def publish(report: Report, site: Site) -> None:
         if node := node_name(push, report):
             sender.offer(Faults(node, report.taken_at, health_events(report, site.gate)))
+
+    return publish
+
+
+def _kubernetes(push: Push, stack: ExitStack) -> Publish:
+    """The node condition, and rules for devices with a fault if the configuration names an effect."""
+    from ..kubernetes import device_taints
+    from ..kubernetes.cluster_api import Refused, here
+    from ..kubernetes.node_condition import NodeCondition, condition_of
+
+    condition = NodeCondition()
+    tainted: list[Mapping[str, str]] = []  # the faults of the last rules
+
+    def send(node: str, report: Report) -> None:
+        try:
+            due = condition.update(here(), node, condition_of(report))
+            faults = device_taints.faulty_devices(report)
+            if push.device_taints and (due or tainted != [faults]):
+                device_taints.update(here(), node, faults, push.device_taints)
+                tainted[:] = [faults]
+        except Refused as why:
+            raise TryAgain(str(why)) from None
+
+    sender = BackgroundSender[tuple[str, Report]]("kubernetes", lambda value: send(*value))
+    stack.callback(sender.close)
+
+    def publish(report: Report, site: Site) -> None:
+        if node := node_name(push, report):
+            sender.offer((node, report))
 
     return publish
 

@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from ...models.facts.units import as_utc
 from ...models.site.gate import Cause, has_room
 from ..state import acceptance
+from ..state.gate_view import View
 from ..state.state_file import read_state_file, write_state_file
-from .gate import View
 from .scontrol import PREFIX, Refused, Slurm
 
 _FILE = "gate.json"

@@ -11,12 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+import tomli
 import yaml
 from kubernetes_validate import SchemaNotFoundError, ValidationError, validate
 
+from linkgauge.agent.kubernetes import node_condition
 from linkgauge.agent.service.config import Config
 from linkgauge.agent.web.pages import Pages
+from linkgauge.exporters.events import nvsentinel
+from linkgauge.exporters.events.protobuf import messages
 from linkgauge.exporters.metrics.sample import Round
 from linkgauge.models.report import Report
 from linkgauge.models.site.gate import Gate
@@ -30,6 +35,42 @@ FOLDERS = sorted(path.parent.name for path in KUBERNETES.glob("*/kustomization.y
 PLUGIN = KUBERNETES / "npd/linkgauge.sh"
 VERSIONS = ("1.32", "1.37")  # the oldest that the policy of the gate needs, and a new one
 Object = dict[str, Any]
+# Of the CustomResourceDefinition of the Node Readiness Controller (v1alpha1).
+_STATUS = {"enum": ["True", "False", "Unknown"]}
+_CONDITION = {
+    "type": "object",
+    "properties": {"type": {"type": "string", "maxLength": 316}, "requiredStatus": _STATUS, "defaultStatus": _STATUS},
+    "required": ["type", "requiredStatus"],
+    "additionalProperties": False,
+}
+_TAINT = {
+    "type": "object",
+    "properties": {
+        "key": {"type": "string", "pattern": "^readiness.k8s.io/"},
+        "value": {"type": "string"},
+        "effect": {"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
+    },
+    "required": ["key", "effect"],
+    "additionalProperties": False,
+}
+NODE_READINESS_RULE = {
+    "properties": {
+        "apiVersion": {"const": "readiness.node.x-k8s.io/v1alpha1"},
+        "spec": {
+            "type": "object",
+            "properties": {
+                "conditions": {"type": "array", "minItems": 1, "maxItems": 32, "items": _CONDITION},
+                "taint": _TAINT,
+                "nodeSelector": {"type": "object"},
+                "enforcementMode": {"enum": ["bootstrap-only", "continuous"]},
+                "dryRun": {"type": "boolean"},
+            },
+            "required": ["conditions", "nodeSelector", "taint"],
+            "additionalProperties": False,
+        },
+    },
+    "required": ["spec"],
+}
 
 
 def written() -> Iterator[Object]:
@@ -42,7 +83,10 @@ def check(thing: Object, version: str) -> None:
     try:
         validate(thing, version, strict=True)
     except SchemaNotFoundError:
-        assert thing["kind"] == "PodMonitor"  # of the Prometheus operator
+        if thing["kind"] == "NodeReadinessRule":
+            jsonschema.validate(thing, NODE_READINESS_RULE)
+        else:
+            assert thing["kind"] == "PodMonitor"  # of the Prometheus operator
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -103,6 +147,29 @@ def test_its_configuration_is_one() -> None:
     assert config.probes.every is None
     assert read_site((KUBERNETES / "base/site.toml").read_text()).gate == Gate()
     assert not read_site((KUBERNETES / "gate/site.toml").read_text()).gate.enforce
+
+
+def test_the_service_may_do_what_it_is_configured_for_alone() -> None:
+    config = read_tables((KUBERNETES / "condition/linkgauge.toml").read_text(), Config)
+    assert (config.push.kubernetes, config.push.device_taints) == (True, None)
+    (role,) = (one for one in written() if one["kind"] == "ClusterRole" and one["metadata"]["name"] == "linkgauge")
+    allowed = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
+    assert allowed == {
+        ("nodes", "get"),
+        ("nodes/status", "patch"),
+        ("resourceslices", "list"),
+        *(("devicetaintrules", verb) for verb in ("list", "create", "delete")),
+    }
+
+
+def test_samples_name_what_linkgauge_sends() -> None:
+    rule = yaml.safe_load((KUBERNETES / "samples/node-readiness-rule.yaml").read_text())
+    assert [one["type"] for one in rule["spec"]["conditions"]] == [node_condition.TYPE]
+    (quarantine,) = tomli.loads((KUBERNETES / "samples/nvsentinel-fault-quarantine.toml").read_text())["rule-sets"]
+    (match,) = quarantine["match"]["all"]
+    assert f"event.agent == '{nvsentinel.AGENT}'" in match["expression"]
+    names = {*re.findall(r"event\.(\w+)", match["expression"])}
+    assert names <= {one.name for one in messages("health_event.proto")["HealthEvent"].DESCRIPTOR.fields}
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool here")

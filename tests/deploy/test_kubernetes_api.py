@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import yaml
-from cluster_api import Cluster, Refused, here
 from pod_gate import LABEL, decide
 from probe_jobs import GPUS, job_of, make, missing
 
+from linkgauge.agent.kubernetes.cluster_api import Cluster, Refused, here
 from linkgauge.agent.slurm.gate import view
 from linkgauge.agent.state import status_file
 from linkgauge.agent.state.gate_view import View

@@ -13,9 +13,8 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote
 
-from cluster_api import MERGE, STRATEGIC, Cluster, Refused, here
-
 from linkgauge.agent.inputs.site_file import BadInput
+from linkgauge.agent.kubernetes.cluster_api import MERGE, STRATEGIC, Cluster, Refused, here
 from linkgauge.agent.slurm.gate import view
 from linkgauge.agent.state.gate_view import View
 from linkgauge.models.site.gate import has_room

@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import quote
 
 import yaml
-from cluster_api import Cluster, Refused, here
+
+from linkgauge.agent.kubernetes.cluster_api import Cluster, Refused, here
 
 GPUS = "nvidia.com/gpu"
 _CONFLICT = 409

@@ -12,13 +12,14 @@ import sys
 from pathlib import Path
 
 from linkgauge.agent.web.server import serving
+from linkgauge.models.site.gate import Gate
 from tests.support.programs.web_clients import pages_of
 
 
 def main(config: str | None = None, detail: str = "") -> None:
     pages = pages_of()
     if detail:
-        pages.labelled({}, detail)
+        pages.configure({}, detail, Gate())
     with serving("127.0.0.1:0", pages, config) as server:
         print(server.address[1], flush=True)
         sys.stdin.read()

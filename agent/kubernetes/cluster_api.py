@@ -1,4 +1,4 @@
-"""The API of the cluster that a pod runs in, as its service account may use it. Nothing but Python's own library."""
+"""The API of the cluster that a pod runs in, with the rights of its service account."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-
 
 
 class Refused(Exception):
-    """The API did not do it. `code` is that of HTTP, None where it did not answer."""
+    """The API refused a request. `code` is that of HTTP; None: no answer."""
 
     def __init__(self, why: str, code: int | None = None) -> None:
         super().__init__(why)
@@ -27,14 +27,14 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where its API is, and who asks."""
+    """The address of the API, and the token of the service account."""
 
     url: str
     token: str = ""
     authority: str | None = None  # the file with the certificate that signed the API's
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, kind: str = "application/json") -> Any:
-        """What it answers. Raises Refused."""
+        """Send a request with a JSON body; return the JSON of the response. Raises Refused."""
         headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json", "Content-Type": kind}
         data = None if body is None else json.dumps(body).encode()
         asking = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)

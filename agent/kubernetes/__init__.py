@@ -1,0 +1,1 @@
+"""What the service tells the API of a Kubernetes cluster about its node."""
