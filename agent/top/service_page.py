@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked
 from ...models.report import SCHEMA, Report
-from ...models.traffic.reading import WHOLE, Reading, of_report
+from ...models.traffic.carriers import ORDER
+from ...models.traffic.reading import Reading, of_report
 from ..inputs.site_file import BadInput
 
 _SECONDS = 10.0  # for a whole response
@@ -44,7 +45,7 @@ class ServiceFeed:
         if isinstance(last, Report):
             self._report = last
             return of_report(last, time.time(), _VALID)
-        return replace(of_report(self._report, time.time(), _VALID), counts={}, gaps={WHOLE: last})
+        return replace(of_report(self._report, time.time(), _VALID), counts={}, unread=dict.fromkeys(ORDER, last))
 
     def _poll(self, put: Callable[[int, Report | str], None], end: Event) -> None:
         put(0, self._report)
@@ -63,13 +64,16 @@ class ServiceFeed:
 
 def fetch(url: str) -> Report:
     """The present report of the service at this address. Raises BadInput."""
+    if not url.startswith(("http://", "https://")):
+        raise BadInput(f"--url {url}: the address must begin with http:// or https://")
     try:
         raw = msgspec.json.decode(_body(f"{url.rstrip('/')}/report"))
     except HTTPError as refused:
         why = _LOCAL if refused.code in (401, 403) else f"{refused.code} {refused.reason}"
         raise BadInput(f"--url {url}: {why}") from None
     except (OSError, HTTPException, ValueError) as wrong:
-        raise BadInput(f"--url {url}: {getattr(wrong, 'reason', None) or wrong}") from None
+        reason = getattr(wrong, "reason", wrong)
+        raise BadInput(f"--url {url}: {getattr(reason, 'strerror', None) or reason}") from None
     if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
         raise BadInput(f"--url {url}: this is no report of linkgauge ({SCHEMA})")
     try:

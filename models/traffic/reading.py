@@ -16,12 +16,23 @@ from ..facts.records import NotChecked, Observation, Record
 from ..facts.units import from_utc
 from ..graph.topology import Topology
 from ..report import Report
-from .carriers import RECEIVED, SENT
+from .carriers import ORDER, RECEIVED, SENT
 
 Key: TypeAlias = tuple[str, str]  # id of the device, quantity
-WHOLE = "node"  # in place of the id of a device
+_NODE = "node"
 _COUNTED = frozenset(name for names in (*RECEIVED.values(), *SENT.values()) for name in names) | ERRORS
-_KINDS = frozenset({"Gpu", "GpuLink", "Net", "Rdma", "Port", "Disk", "Pci", "disk_traffic", "cycle"})
+GPU_LINKS = ("nvlink", "c2c")  # kinds of carriers that NVIDIA's driver lists
+# Kinds of facts, and the carriers that are not known without them.
+_NEEDED_BY: Mapping[str, tuple[str, ...]] = {
+    "Gpu": GPU_LINKS,
+    "GpuLink": GPU_LINKS,
+    "Net": ("net",),
+    "Rdma": ("port",),
+    "Port": ("port",),
+    "Disk": ("disk",),
+    "Pci": ("pcie",),
+    "cycle": ORDER,
+}
 
 
 class Count(Struct, frozen=True):
@@ -39,7 +50,8 @@ class Reading(Struct, frozen=True, kw_only=True):
     topology: Topology
     counts: Mapping[Key, Count]
     gpus: Mapping[str, Gpu] = field(default_factory=dict)  # by device id; reports have none
-    gaps: Mapping[str, str] = field(default_factory=dict)  # id of a device, or WHOLE -> why it could not be read
+    gaps: Mapping[str, str] = field(default_factory=dict)  # id of a device -> why it could not be read
+    unread: Mapping[str, str] = field(default_factory=dict)  # kind of carriers -> why they could not be read
     states: Mapping[str, str] = field(default_factory=dict)  # name of a port -> why it carries nothing: "down"
     ahead: float | None = None  # seconds that the clock is ahead of a monotonic clock; None: not known
     lasts: float = 60.0  # seconds that a counter and its rate are valid
@@ -50,6 +62,7 @@ def of_records(
 ) -> Reading:
     """The reading of a machine from the records of its sources and its topology."""
     every = list(records)
+    missed = [one for one in every if isinstance(one, NotChecked)]
     gpus = _gpus(every, topology)
     return Reading(
         node=next((one.hostname for one in every if isinstance(one, Node)), None),
@@ -61,11 +74,8 @@ def of_records(
             if isinstance(one, Observation) and isinstance(one.about, str) and one.quantity in _COUNTED
         ),
         gpus=gpus,
-        gaps={
-            **_gaps(topology, (one for one in every if isinstance(one, NotChecked))),
-            **{key: gpu.failure for key, gpu in gpus.items() if gpu.failure},
-            **_of_driver(one.failure for one in every if isinstance(one, Driver)),
-        },
+        gaps=_gaps(topology, missed) | {key: gpu.failure for key, gpu in gpus.items() if gpu.failure},
+        unread=_unread(missed, (one.failure for one in every if isinstance(one, Driver))),
         states=_states(every),
         ahead=ahead,
         lasts=lasts,
@@ -84,10 +94,11 @@ def of_report(report: Report, at: float, lasts: float) -> Reading:
             for one in report.observations
             if one.quantity in _COUNTED
         },
-        gaps={
-            **_gaps(topology, report.not_checked),
-            **_of_driver(one.fact or one.message for one in report.findings if one.code == "gpu-driver-failed"),
-        },
+        gaps=_gaps(topology, report.not_checked),
+        unread=_unread(
+            report.not_checked,
+            (one.fact or one.message for one in report.findings if one.code == "gpu-driver-failed"),
+        ),
         lasts=lasts,
     )
 
@@ -106,11 +117,6 @@ def _gpus(records: Iterable[Record], topology: Topology) -> Mapping[str, Gpu]:
     return {_id(topology, gpu.address or key): gpu for key, gpu in of(facts, Gpu).items()}
 
 
-def _of_driver(failures: Iterable[str | None]) -> Mapping[str, str]:
-    failure = next(filter(None, failures), None)
-    return {WHOLE: f"GPU driver: {failure}"} if failure else {}
-
-
 def _states(records: Iterable[Record]) -> Mapping[str, str]:
     """The ports and network devices that carry nothing, with their state in few words."""
     states: dict[str, str] = {}
@@ -122,14 +128,26 @@ def _states(records: Iterable[Record]) -> Mapping[str, str]:
     return states
 
 
-def _gaps(topology: Topology, missed: Iterable[NotChecked]) -> Mapping[str, str]:
-    """Why devices, or all devices of a kind, could not be read."""
+def _gaps(topology: Topology, missed: Iterable[NotChecked]) -> dict[str, str]:
+    """Devices that could not be read, or whose counters could not be read."""
     gaps: dict[str, str] = {}
     for one in missed:
         kind, _, part = one.what.partition(".")
-        if kind in _KINDS and (not part or part.endswith("counters") or one.reason is Reason.NO_ANSWER):
+        if kind in _NEEDED_BY and one.subject != _NODE and (not part or part.endswith("counters")):
             gaps.setdefault(_id(topology, one.subject), one.why)
     return gaps
+
+
+def _unread(missed: Iterable[NotChecked], failures: Iterable[str | None]) -> Mapping[str, str]:
+    """Kinds of carriers of which none could be read."""
+    unread: dict[str, str] = {}
+    for failure in filter(None, failures):
+        unread.update(dict.fromkeys(GPU_LINKS, f"GPU driver: {failure}"))
+    for one in missed:
+        kind, _, part = one.what.partition(".")
+        if one.subject == _NODE and (not part or one.reason is Reason.NO_ANSWER):
+            unread.update(dict.fromkeys(_NEEDED_BY.get(kind, ()), one.why))
+    return unread
 
 
 def _id(topology: Topology, name: str) -> str:

@@ -34,7 +34,7 @@ def branches(links: Iterable[Traffic], topology: Topology) -> tuple[Branch, ...]
     for one in links:
         places = [name for name in _chain(one.carrier.subject, above) if topology.kind(name) in _TITLES]
         own.setdefault(places[0] if places else "", []).append(one)
-        for part, whole in zip(places, [*places[1:], ""], strict=True):
+        for part, whole in zip(places, [*places, ""][1:], strict=True):
             parts = below.setdefault(whole, [])
             parts += [] if part in parts else [part]
     found = tuple(_branch(name, topology, own, below) for name in sorted(below.get("", []), key=natural))

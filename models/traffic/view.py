@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ..facts.gpu import Gpu
 from ..graph.topology import Topology
 from .carriers import RECEIVED, SENT, Carrier, carriers, in_order
-from .reading import WHOLE, Count, Key, Reading
+from .reading import GPU_LINKS, Count, Key, Reading
 
 _CLOCK_SET = 0.5  # seconds by which a clock moves when it is set; it moves by less than 0.5 ms/s when it is slewed
 LOST = "lost"
@@ -70,14 +70,18 @@ def advance(before: View, reading: Reading) -> View:
         gone = [one for one in known if (one.subject, one.kind) not in present]
         known = in_order((*now, *gone))
         # What could not be read is not lost.
-        lost = lost - present if WHOLE in reading.gaps else frozenset((one.subject, one.kind) for one in gone)
+        lost = frozenset(
+            (one.subject, one.kind)
+            for one in gone
+            if one.kind not in reading.unread or (one.subject, one.kind) in before.lost
+        )
     rises = {key: rise for key, count in reading.counts.items() if (rise := _rise(before.counts.get(key), count))}
     after = View(
         node=reading.node,
         at=reading.at,
         topology=reading.topology,
         gpus=_gpus(before, reading),
-        note=reading.gaps.get(WHOLE),
+        note="; ".join(dict.fromkeys(reading.unread.values())) or None,
         carriers=known,
         lost=lost,
         counts={**before.counts, **reading.counts},
@@ -113,7 +117,7 @@ def _rise(then: Count | None, now: Count) -> float:
 
 def _gpus(before: View, reading: Reading) -> Mapping[str, Gpu]:
     """The GPUs. One that was there before and is absent is lost, unless no GPU could be read."""
-    failure = None if WHOLE in reading.gaps else LOST
+    failure = None if GPU_LINKS[0] in reading.unread else LOST
     known = {**before.gpus, **reading.gpus}
     return {key: reading.gpus.get(key) or Gpu(key=gpu.key, failure=failure) for key, gpu in known.items()}
 

@@ -30,10 +30,11 @@ _OF_NETWORK_DEVICES = ("statistics/rx_bytes", "statistics/tx_bytes")
 def read_traffic(host: Host) -> Iterator[Record]:
     """Yield the byte counters of all RDMA ports, and of all network devices on hardware."""
     in_bytes = {path.rpartition("/")[2]: unit for path, unit in COUNTERS.items()}
-    for device in _list(host, DEVICES):
-        for port in _list(host, f"{DEVICES}/{device}/ports"):
-            folder = f"{DEVICES}/{device}/ports/{port}"
-            yield from read_counters(host, "Port.counters", f"{device}/{port}", folder, COUNTERS, in_bytes)
+    for device, folder in (yield from devices(host, DEVICES, "Rdma")):
+        for port in _list(host, f"{folder}/ports"):
+            yield from read_counters(
+                host, "Port.counters", f"{device}/{port}", f"{folder}/ports/{port}", COUNTERS, in_bytes
+            )
     for name, folder in (yield from devices(host, NETWORK_DEVICES, "Net")):
         if not is_virtual(folder):
             yield from read_counters(host, "Net.counters", name, folder, _OF_NETWORK_DEVICES, in_bytes)

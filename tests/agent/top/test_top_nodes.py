@@ -109,6 +109,10 @@ def test_devices_that_vanish_stay_as_lost() -> None:
         (one.carrier.subject, one.carrier.kind) for one in view.links
     ]
     assert {gpu.key for gpu in view.gpus.values() if gpu.failure} == {"gpu3"}
+    lines = frame(view, Controls(as_tree=True, gpus=False), 98, 100, colour=False)
+    assert [line.split()[0] for line in lines[lines.index("elsewhere") + 1 :] if line][:-1] == [
+        *("gpu3", "mlx5_9/1", "ib7", "gpu3", "mlx5_9"),
+    ]
 
 
 @pytest.mark.parametrize(

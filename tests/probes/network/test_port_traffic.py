@@ -7,11 +7,16 @@ import errno
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkgauge.models.facts.counters import TRAFFIC
+from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.records import Evidence, Observation
 from linkgauge.probes.host.entries import Entry, Refused
-from linkgauge.probes.network.port_traffic import PortTraffic
+from linkgauge.probes.network.net import read_net
+from linkgauge.probes.network.port_traffic import PortTraffic, read_traffic
+from linkgauge.probes.network.rdma import read_rdma
 from linkgauge.probes.sysfs.counter_peaks import Peaks
 from tests.support.nodes.daemon_nodes import Breaking
+from tests.support.nodes.described import node
 from tests.support.nodes.trees import tree
 
 PORT = "sys/class/infiniband/mlx5_0/ports/1"
@@ -118,3 +123,14 @@ def test_a_stall_between_two_ports_makes_no_rate() -> None:
         peaks.sample("first", "sent", now, 31 * now)
         peaks.sample("second", "sent", now + late, 31 * 10**9 * now + round(31e9 * late))
     assert {thing: round(rate) for thing, (rate, _) in peaks.taken().items()} == {"second": 31 * 10**9}
+
+
+def test_the_byte_counters_are_those_of_the_complete_sources() -> None:
+    host = node(
+        "hgx-h100", "[device.mlx5_2]\ncounters = {port_rcv_data = 5}\n[device.eth0]\ncounters = {rx_bytes = 7}\n"
+    )
+    every = [one for one in (*read_rdma(host), *read_net(host)) if isinstance(one, Observation)]
+    counted = [one for one in every if one.quantity in TRAFFIC]
+    found = list(read_traffic(host))
+    assert sorted(map(encode, found)) == sorted(map(encode, counted))
+    assert {one.value for one in counted} == {0.0, 7.0, 20.0}

@@ -15,6 +15,7 @@ from linkgauge.models.facts.records import Record
 from linkgauge.probes.host.host import Host
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.storage.arrays import read_arrays
+from linkgauge.probes.storage.disk_traffic import read_disk_traffic
 from linkgauge.probes.storage.disks import read_disks
 from linkgauge.probes.storage.mounts import read_mounts
 from linkgauge.probes.storage.nvme import read_nvme
@@ -59,6 +60,7 @@ FILES: Mapping[Reader, list[str]] = {
         f"sys/class/block/{name}"
         for name in ("sda/size", "sda/device/model", "sda/queue/rotational", "sda1/size", "dm-0")
     ],
+    read_disk_traffic: [f"sys/class/block/{name}/stat" for name in ("sda", "sda1", "nvme0n1")],
     read_arrays: [
         *(f"{MD}/{name}" for name in ("level", "array_state", "raid_disks", "degraded", "dev-sda/state", "dev-sdb")),
         "sys/class/block/md1",
