@@ -12,6 +12,7 @@ from .figure import figure
 _PARTS = {
     COMPUTE: "#0072B2",
     "tensor": "#E69F00",
+    "context": "#F0E442",
     "expert": "#CC79A7",
     "data": "#D55E00",
     "pipeline": "#009E73",

@@ -24,6 +24,7 @@ _OVER = {
 _SAYS = {
     COMPUTE: "computing",
     "tensor": "its tensor messages",
+    "context": "keys and values of other parts of the sequences",
     "expert": "its expert messages",
     "data": "gradients and weights",
     "pipeline": "messages between stages",
@@ -118,9 +119,8 @@ def _step(plan: Plan) -> Iterator[str]:
     spread = f"{_seconds(step.fastest)} if all messages hide behind computing, {_seconds(step.slowest)} if none does"
     yield from hanging(f"{'step':<{_LABEL}}", f"{_seconds(step.usual)}; {spread}", WIDTH)
     rate = _grouped(plan.job.tokens / step.usual)
-    yield from hanging(
-        f"{'used':<{_LABEL}}", f"{step.utilisation:.0%} of {cluster.flops / 1e12:.0f} TFLOP/s; {rate} tokens/s", WIDTH
-    )
+    peak = cluster.peak(step.layout.precision) / 1e12
+    yield from hanging(f"{'used':<{_LABEL}}", f"{step.utilisation:.0%} of {peak:.0f} TFLOP/s; {rate} tokens/s", WIDTH)
     memory = step.memory
     text = (
         f"{memory.total / 1e9:.0f} of {USABLE * cluster.memory / 1e9:.0f} GB on each GPU: {memory.states / 1e9:.0f} of "
@@ -149,9 +149,8 @@ def _parts(step: Step) -> Iterator[str]:
     yield f"{'':<{_LABEL}}{'ways':>7} {'messages':>10} {'waited for':>11} {'of step':>8}  over"
     yield _part("computing", None, None, step.compute, step, "")
     layout = step.layout
-    ways = {"tensor": layout.tensor, "expert": layout.expert, "pipeline": layout.pipeline, "data": layout.data}
     for name, wait in step.waits.items():
-        yield _part(name, ways[name], wait.seconds, wait.shown, step, _OVER.get(wait.held, wait.held))
+        yield _part(name, getattr(layout, name), wait.seconds, wait.shown, step, _OVER.get(wait.held, wait.held))
     if layout.pipeline > 1:
         yield _part(BUBBLE, layout.pipeline, None, step.bubble, step, "")
     yield _part("optimizer", None, None, step.update, step, "memory")

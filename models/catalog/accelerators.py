@@ -12,10 +12,12 @@ from . import load
 
 
 class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Dense bf16 compute rate of some GPU products, in FLOP per second."""
+    """Dense compute rates of some GPU products in bf16, fp8 and fp4, in FLOP per second."""
 
     gpus: tuple[Text, ...]  # shell patterns of names in gpus.toml
     flops: Positive
+    fp8: Positive | None = None
+    fp4: Positive | None = None
     reached: Positive | None = None  # rate of the best measured matrix products
     memory: Few | None = None  # nominal bytes, if gpus.toml has none
     domain: Few | None = None  # number of GPUs in an NVLink domain of several nodes

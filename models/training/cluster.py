@@ -35,6 +35,7 @@ class Cluster(Struct, frozen=True, dict=True):
     flops: float  # dense bf16 of one GPU, FLOP per second
     reached: float  # part of `flops` that matrix products reach
     source: str
+    low: Mapping[str, float] = field(default_factory=dict)  # dense FLOP per second of one GPU in fp8 and fp4
     node_gpus: int = 0  # of one machine; an NVLink domain has several machines
     bus_bandwidth: Mapping[str, tuple[float, float, float]] = field(
         default_factory=dict
@@ -45,6 +46,10 @@ class Cluster(Struct, frozen=True, dict=True):
     def inside(self) -> str:
         """The name of the level inside a node."""
         return self.levels[0].name
+
+    def peak(self, precision: str) -> float:
+        """Dense FLOP per second of one GPU. KeyError: it has no such products."""
+        return self.flops if precision == "bf16" else self.low[precision]
 
     @property
     def memory(self) -> int:
@@ -87,6 +92,7 @@ def cluster_of(
         switched=product.fabric and (product.link_version or 0) >= 4,
         flops=row.flops,
         reached=row.reached or row.flops * _usual_share(),
+        low={name: rate for name, rate in (("fp8", row.fp8), ("fp4", row.fp4)) if rate},
         source=f"{product.name}: {row.source}; {fitted.source if fitted else machine.source}",
         node_gpus=machine.gpus,
         bus_bandwidth=machine.bus_bandwidth,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
@@ -87,7 +88,8 @@ def _cluster(snapshot: Snapshot, spec: JobSpec) -> tuple[Layout, Cluster]:
     if machine is None or not machine.gpus:
         raise UnknownCost("the machine type of this node is not known: describe it in the site file")
     fields = spec.fields
-    gpus = fields.get("tensor", 1) * fields.get("pipeline", 1) * fields["data"] if "data" in fields else machine.gpus
+    degrees = (fields.get(name, 1) for name in ("tensor", "context", "pipeline", "data"))
+    gpus = math.prod(degrees) if "data" in fields else machine.gpus
     try:
         layout = spec.layout(gpus)
         products = {product_of(gpu, snapshot.of(Pci)) for gpu in snapshot.of(Gpu).values()}

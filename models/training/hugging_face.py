@@ -40,6 +40,7 @@ def network_of(name: str, config: Mapping[str, Any]) -> Network:
             expert_width=_size(config, "moe_intermediate_size", default=forward) if experts else 0,
             shared=_size(config, "n_shared_experts", default=0),
             dense_layers=dense,
+            node_limit=_size(config, "topk_group", default=0),
             sequence=min(_SEQUENCE, _size(config, "max_position_embeddings", "n_positions", default=_SEQUENCE)),
             source="its config.json",
         )

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..catalog.networks import networks
 from ..site.schema import Network
-from .parallelism import SHORT_NAMES, Impossible, Job, Layout
+from .parallelism import FLAGS, SHORT_NAMES, Impossible, Job, Layout
 
 TOKENS = 1 << 22  # per step, by default
 _TOKENS_PER_GPU = 1024
-_FLAG = "recompute"
 _BATCH = ("tokens", "gbs", "seq")
 _NUMBER = re.compile(r"(\d{1,15}(?:\.\d{1,6})?(?:e\+?\d{1,2})?)([kmgbt]?)", re.IGNORECASE)
 _CHECKPOINT = re.compile(r"ckpt=(\d{1,6}(?:\.\d{1,3})?)([GT])B?", re.IGNORECASE)
+_SHORT = {name: short for short, name in SHORT_NAMES.items()}
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3, "t": 4}
 
 
@@ -30,6 +31,7 @@ class JobSpec(Struct, frozen=True):
     text: str = ""
     checkpoint: float | None = None  # bytes
     batch: bool = True  # the line has the tokens of a step
+    flags: Mapping[str, bool | str] = field(default_factory=dict)  # by field of Layout
 
     def suited(self, gpus: int, nodes: int) -> JobSpec:
         """The same with a usual batch, if the line has none: at least 4M tokens and 1024 for each GPU (LLaMA-3 405B:
@@ -41,7 +43,7 @@ class JobSpec(Struct, frozen=True):
         unit = gpus if gpus <= wanted else nodes
         if "data" in fields or "micro" in fields or "interleave" in fields:
             stages = fields.get("pipeline", 1)
-            data = fields.get("data") or gpus // (fields.get("tensor", 1) * stages)
+            data = fields.get("data") or gpus // (fields.get("tensor", 1) * fields.get("context", 1) * stages)
             unit = data * fields.get("micro", 1) * (stages if fields.get("interleave", 1) > 1 else 1)
         sequences = max(1, -(-wanted // max(1, unit))) * max(1, unit)
         return replace(self, job=replace(self.job, tokens=sequences * self.job.sequence))
@@ -51,13 +53,16 @@ class JobSpec(Struct, frozen=True):
         divisible.
         """
         fields = dict(self.fields)
-        others = fields.get("tensor", 1) * fields.get("pipeline", 1)
+        names = [name for name in ("tensor", "context", "pipeline") if name != "context" or name in fields]
+        others = math.prod(fields.get(name, 1) for name in names)
         if "data" not in fields and others:
             if gpus % others:
-                raise Impossible(f"tp x pp = {others} does not divide {gpus} GPUs")
+                near = gpus - gpus % others
+                shown = " x ".join(_SHORT[name] for name in names)
+                hint = f"; {near} and {near + others} GPUs are possible" if near else f"; at least {others} are needed"
+                raise Impossible(f"{shown} = {others} does not divide {gpus} GPUs{hint}")
             fields["data"] = gpus // others
-        recompute = bool(fields.pop(_FLAG, 0))
-        return Layout(**fields, recompute=recompute)
+        return replace(Layout(), **fields, **self.flags)
 
 
 def read_job(text: str, further: Iterable[Network] = ()) -> JobSpec:
@@ -67,10 +72,17 @@ def read_job(text: str, further: Iterable[Network] = ()) -> JobSpec:
     name, *parts = [part.strip() for part in text.split(",")]
     network = _network(name, {**networks(), **{one.name: one for one in further}})
     values: dict[str, int] = {}
+    flags: dict[str, bool | str] = {}
     checkpoint: float | None = None
     for part in parts:
         if part.lower().startswith("ckpt"):
             checkpoint = _bytes(part)
+            continue
+        if part.lower() in FLAGS:
+            key, word = FLAGS[part.lower()]
+            if flags.get(key, word) != word:
+                raise ValueError(f"{flags[key]} and {word} exclude each other")
+            flags[key] = word
             continue
         key, value = _part(part)
         if key in values:
@@ -86,7 +98,7 @@ def read_job(text: str, further: Iterable[Network] = ()) -> JobSpec:
     if job.tokens < 1 or job.sequence < 1:
         raise ValueError("tokens, gbs and seq must be at least 1")
     fields = {SHORT_NAMES.get(key, key): value for key, value in values.items()}
-    return JobSpec(job, fields, text, checkpoint, batch)
+    return JobSpec(job, fields, text, checkpoint, batch, flags)
 
 
 def _network(name: str, known: Mapping[str, Network]) -> Network:
@@ -108,13 +120,11 @@ def _bytes(part: str) -> float:
 
 
 def _part(text: str) -> tuple[str, int]:
-    key, equals, value = (piece.strip() for piece in text.partition("="))
+    key, _, value = (piece.strip() for piece in text.partition("="))
     key = key.lower()
-    if key == _FLAG and not equals:
-        return key, 1
     if key not in (*SHORT_NAMES, *_BATCH):
         known = ", ".join((*SHORT_NAMES, *_BATCH, "ckpt"))
-        raise ValueError(f"{text!r} is not part of a job: write {known} with a number, or {_FLAG}")
+        raise ValueError(f"{text!r} is not part of a job: write {known} with a number, or {', '.join(FLAGS)}")
     return key, read_number(value, key)
 
 

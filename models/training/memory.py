@@ -29,28 +29,35 @@ class Memory(Struct, frozen=True):
 
 
 def memory_of(job: Job, layout: Layout) -> Memory:
-    """With bf16 weights and gradients, Adam in fp32, and sequence parallelism within the tensor-parallel group."""
+    """With bf16 weights and gradients, Adam in fp32, and sequence parallelism within the tensor-parallel group.
+
+    DualPipe stores the weights and gradients of two stages (DeepSeek-V3 technical report, table 2).
+    """
     network = job.network
     layers = math.ceil(network.layers / layout.pipeline)
     part = layers / network.layers / layout.tensor
     ends = (1 if layout.pipeline > 1 or network.tied else 2) * sizes.embedding(network) / layout.tensor
     dense = sizes.outside_experts(network) * part + ends
     experts = sizes.in_experts(network) * part / layout.expert
-    states = state_bytes(dense, layout.data, layout.zero)
-    states += state_bytes(experts, max(1, layout.data // layout.expert), layout.zero)
+    replicas, copies = layout.replicas, layout.copies
+    states = state_bytes(copies * dense, replicas, layout.zero)
+    states += state_bytes(copies * experts, max(1, replicas // layout.expert), layout.zero)
     return Memory(states, _activations(job, layout, layers))
 
 
 def _activations(job: Job, layout: Layout, layers: int) -> float:
-    """The first stage stores as many micro-batches as there are stages. The last stage stores logits once."""
+    """The first stage stores as many micro-batches as there are stages, one more with DualPipe. The last stage stores
+    logits once, unless all stages share the vocabulary.
+    """
     network = job.network
-    tokens = layout.micro * job.sequence / layout.tensor
+    tokens = layout.tokens(job) / layout.tensor
     each = 2 * network.width if layout.recompute else sizes.activation_bytes(network)
-    begun = min(layout.micro_batches(job), layout.pipeline)
+    begun = min(layout.micro_batches(job), layout.pipeline + layout.copies - 1)
     more = 1 + (layout.pipeline - 1) / (layout.pipeline * layout.interleave) if layout.interleave > 1 else 1.0
     working = sizes.activation_bytes(network) if layout.recompute else 0.0  # of the one layer that is recomputed
     first = tokens * (each * layers * begun * more + working)
-    last = tokens * (each * layers + working + _LOGITS * network.vocabulary)
+    logits = _LOGITS * network.vocabulary / (layout.pipeline if layout.vocabulary else 1)
+    last = tokens * (each * layers + working + logits)
     return last if layout.pipeline == 1 else max(first, last)
 
 

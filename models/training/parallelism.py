@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from ..site.schema import Network
 
+Precision: TypeAlias = Literal["bf16", "fp8", "fp4"]
+Schedule: TypeAlias = Literal["1f1b", "zb", "dualpipe"]
+Value: TypeAlias = bool | int | str  # of a field of Layout
+
 # Short names of the fields of Layout.
 SHORT_NAMES = {
     "tp": "tensor",
+    "cp": "context",
     "pp": "pipeline",
     "dp": "data",
     "ep": "expert",
     "zero": "zero",
     "micro": "micro",
     "interleave": "interleave",
+}
+# Words of a layout: the field of Layout and its value.
+FLAGS: dict[str, tuple[str, bool | str]] = {
+    "recompute": ("recompute", True),
+    "fp8": ("precision", "fp8"),
+    "fp4": ("precision", "fp4"),
+    "zb": ("schedule", "zb"),
+    "dualpipe": ("schedule", "dualpipe"),
+    "deepep": ("per_node", True),
+    "vocab": ("vocabulary", True),
 }
 
 
@@ -39,23 +55,42 @@ class Job(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True):
-    """Degree of each kind of parallelism. Tensor ranks are neighbours, then experts and data; stages are farthest
-    apart.
+    """Degree of each kind of parallelism. Tensor ranks are neighbours, then context, experts and data; stages are
+    farthest apart.
     """
 
     tensor: int = 1
     pipeline: int = 1
     data: int = 1
-    expert: int = 1  # data ranks that together hold all experts
+    expert: int = 1  # data and context ranks that together hold all experts
     zero: int = 1  # sharded over the data ranks: 0 nothing, 1 optimizer, 2 also gradients, 3 also weights (FSDP)
     micro: int = 1  # sequences in a micro-batch
     interleave: int = 1  # parts of the model per stage
     recompute: bool = False  # repeat the forward pass instead of storing its activations
+    context: int = 1  # ranks that share the tokens of a sequence; keys and values pass between them
+    precision: Precision = "bf16"  # of matrix products
+    schedule: Schedule = "1f1b"  # of micro-batches over the stages
+    per_node: bool = False  # a token crosses the network once per node and is forwarded over NVLink
+    vocabulary: bool = False  # all stages share the output matrix
 
     @property
     def gpus(self) -> int:
         """Number of GPUs."""
-        return self.tensor * self.pipeline * self.data
+        return self.tensor * self.context * self.pipeline * self.data
+
+    @property
+    def replicas(self) -> int:
+        """Ranks that average their gradients. DualPipe has each stage twice."""
+        return self.data * self.context * self.copies
+
+    @property
+    def copies(self) -> int:
+        """Stages of the model on one GPU that belong to different ends of the pipeline."""
+        return 2 if self.schedule == "dualpipe" else 1
+
+    def tokens(self, job: Job) -> int:
+        """Tokens of a micro-batch on one context rank."""
+        return self.micro * job.sequence // self.context
 
     def micro_batches(self, job: Job) -> int:
         """Micro-batches per stage and step."""
@@ -69,7 +104,8 @@ class Layout(Struct, frozen=True):
             for short, name in SHORT_NAMES.items()
             if name in _SHOWN or getattr(self, name) != getattr(usual, name)
         ]
-        return ",".join([*(f"{short}={value}" for short, value in listed), *["recompute"] * self.recompute])
+        words = [word for word, (field, value) in FLAGS.items() if getattr(self, field) == value]
+        return ",".join([*(f"{short}={value}" for short, value in listed), *words])
 
 
 _SHOWN = ("tensor", "pipeline", "data")
@@ -84,14 +120,34 @@ def check(job: Job, layout: Layout, gpus: int) -> None:
 def violations(job: Job, layout: Layout, gpus: int) -> Iterator[str]:
     """The constraints that a layout breaks."""
     network = job.network
-    least = min(layout.tensor, layout.pipeline, layout.data, layout.expert, layout.micro, layout.interleave)
-    if least < 1:
-        yield "tp, pp, dp, ep, micro and interleave must be at least 1"
+    numbers = {short: getattr(layout, name) for short, name in SHORT_NAMES.items() if name != "zero"}
+    if min(numbers.values()) < 1:
+        yield f"{', '.join(list(numbers)[:-1])} and interleave must be at least 1"
         return
     if layout.gpus != gpus:
-        yield (f"tp={layout.tensor} x pp={layout.pipeline} x dp={layout.data} is {layout.gpus} GPUs, not {gpus}")
-    if layout.tensor > network.heads or network.heads % layout.tensor:
-        yield f"tp={layout.tensor} does not divide the {network.heads} heads of {network.name}"
+        context = f" x cp={layout.context}" if layout.context > 1 else ""
+        yield (
+            f"tp={layout.tensor}{context} x pp={layout.pipeline} x dp={layout.data} is {layout.gpus} GPUs, not {gpus}"
+        )
+    yield from tensor_violations(network, layout.tensor)
+    yield from _stage_violations(network, layout)
+    yield from _batch_violations(job, layout)
+    yield from _schedule_violations(job, layout)
+    yield from _expert_violations(network, layout)
+
+
+def tensor_violations(network: Network, tensor: int) -> Iterator[str]:
+    """Megatron-LM divides heads, groups of queries, and the widths of the feed-forward layers."""
+    if tensor > network.heads or network.heads % tensor:
+        yield f"tp={tensor} does not divide the {network.heads} heads of {network.name}"
+    elif network.kv_heads % tensor and tensor % network.kv_heads:
+        yield f"tp={tensor}: neither a divisor nor a multiple of the {network.kv_heads} key and value heads"
+    for width in {network.feed_forward, network.expert_width}:
+        if width % tensor:
+            yield f"tp={tensor} does not divide the feed-forward width {width} of {network.name}"
+
+
+def _stage_violations(network: Network, layout: Layout) -> Iterator[str]:
     if layout.pipeline * layout.interleave > network.layers:
         yield (
             f"pp={layout.pipeline} x interleave={layout.interleave} is more than the "
@@ -104,8 +160,6 @@ def violations(job: Job, layout: Layout, gpus: int) -> Iterator[str]:
             f"interleave={layout.interleave} does not divide the {math.ceil(network.layers / layout.pipeline)} layers "
             f"of a stage"
         )
-    yield from _batch_violations(job, layout)
-    yield from _expert_violations(network, layout)
 
 
 def divides_stages(network: Network, pipeline: int, interleave: int) -> bool:
@@ -133,16 +187,41 @@ def _batch_violations(job: Job, layout: Layout) -> Iterator[str]:
             f"interleave={layout.interleave} needs micro-batches ({layout.micro_batches(job)}) in multiples of "
             f"pp={layout.pipeline}"
         )
+    if layout.context > 1 and job.sequence % (2 * layout.context):
+        yield (
+            f"cp={layout.context}: {job.sequence} tokens of a sequence do not divide into {2 * layout.context} parts, "
+            "two for each rank"
+        )
     if layout.zero not in range(4):
         yield f"zero={layout.zero}: 0 shards nothing, 1 the optimizer, 2 gradients too, 3 weights too"
 
 
+def _schedule_violations(job: Job, layout: Layout) -> Iterator[str]:
+    """Zero Bubble needs a micro-batch for each stage; DualPipe feeds both ends (deepseek-ai/DualPipe, dualpipe.py)."""
+    if layout.vocabulary and layout.pipeline == 1:
+        yield "vocab requires a pipeline: set pp=2 or more"
+    if layout.schedule == "1f1b":
+        return
+    batches, stages = layout.micro_batches(job), layout.pipeline
+    if stages == 1:
+        yield f"{layout.schedule} requires a pipeline: set pp=2 or more"
+    elif layout.interleave > 1:
+        yield f"{layout.schedule} and interleave exclude each other"
+    elif layout.schedule == "zb" and batches < stages:
+        yield f"zb needs at least pp={stages} micro-batches, not {batches}: change tokens, dp or micro"
+    elif layout.schedule == "dualpipe" and (stages % 2 or batches % 2 or batches < 2 * stages):
+        yield f"dualpipe needs an even pp and an even number of micro-batches, at least 2 x pp: not {batches}"
+
+
 def _expert_violations(network: Network, layout: Layout) -> Iterator[str]:
     if layout.expert == 1:
+        if layout.per_node:
+            yield "deepep requires expert parallelism: set ep=2 or more"
         return
     if not network.experts:
         yield f"ep={layout.expert}: {network.name} has no experts"
     elif network.experts % layout.expert:
         yield f"ep={layout.expert} does not divide the {network.experts} experts of {network.name}"
-    elif layout.data % layout.expert:
-        yield f"ep={layout.expert} does not divide dp={layout.data}: experts are spread over data ranks"
+    elif layout.data * layout.context % layout.expert:
+        ranks = f"dp={layout.data}" + (f" x cp={layout.context}" if layout.context > 1 else "")
+        yield f"ep={layout.expert} does not divide {ranks}: experts are spread over data ranks"

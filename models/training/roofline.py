@@ -66,6 +66,16 @@ def bubble(stages: int, micro_batches: int, interleave: int = 1) -> float:
     return (stages - 1) / (interleave * micro_batches + stages - 1)
 
 
+def zero_bubble(stages: int, micro_batches: int, backward: float = 2.0, both_ends: bool = False) -> float:
+    """The same if the backward pass of the weights W fills gaps, also with micro-batches from both ends.
+
+    Idle times of ZB1P, (p-1)(F+B-2W), and DualPipe, (p/2-1)(F&B+B-3W), in the DeepSeek-V3 technical report, table 2,
+    with F = W = 1, F&B = F+B, and `backward` for B. Qi and others, "Zero Bubble Pipeline Parallelism" (2024).
+    """
+    idle = (stages / 2 - 1) * (2 * backward - 2) if both_ends else (stages - 1) * (backward - 1)
+    return idle / (micro_batches * (1 + backward) + idle)
+
+
 def train_flops(parameters: float, tokens: float, recompute: bool = False) -> float:
     """6 per parameter and token, 8 with a repeated forward pass (Kaplan and others, 2020)."""
     return (8 if recompute else 6) * parameters * tokens

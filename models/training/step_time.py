@@ -4,7 +4,9 @@ message_times.py gives the total message time of each kind of parallelism. The p
 with compute, so there are three results. `fastest` assumes all possible overlap, `slowest` assumes none. `usual`
 assumes the overlap of Megatron-LM and FSDP (Narayanan and others, 2021; Korthikanti and others, 2022): gradients during
 the last backward pass, sharded weights during the neighbouring layers, and messages between stages. Tensor and expert
-messages do not overlap: the next product needs them.
+messages do not overlap: the next product needs them. Keys and values of other context ranks arrive during the attention
+to those before (Liu and others, "Ring Attention", 2023). DualPipe computes another micro-batch during expert messages
+(DeepSeek-V3 technical report, 3.2.1).
 """
 
 from __future__ import annotations
@@ -15,14 +17,14 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..bandwidth.collectives import distinct
 from ..bandwidth.message_times import Pace, pace_of, seconds
 from ..bandwidth.network_tiers import group
 from . import transformer_sizes as sizes
 from .cluster import Cluster
+from .expert_messages import exchange
 from .memory import Memory, memory_of
 from .parallelism import Job, Layout
-from .roofline import BF16, bubble
+from .roofline import BF16, bubble, zero_bubble
 
 # Compute rate of whole layers relative to matrix products: attention, norms and launches take the rest. The median of
 # published runs, fitted by bench/accuracy/plan.py.
@@ -47,37 +49,36 @@ class Step(Struct, frozen=True):
     layout: Layout
     compute: float
     bubble: float  # idle time of stages during the first and last micro-batch, at `usual`
-    waits: Mapping[str, Wait] = field(default_factory=dict)  # tensor, expert, pipeline, data
+    waits: Mapping[str, Wait] = field(default_factory=dict)  # tensor, context, expert, pipeline, data
     update: float = 0.0  # of the optimizer
     fastest: float = 0.0
     usual: float = 0.0
     slowest: float = 0.0
-    utilisation: float = 0.0  # share of the data sheet's compute rate, at `usual`
+    utilisation: float = 0.0  # share of the data sheet's compute rate in its precision, at `usual`
     memory: Memory = Memory(0.0, 0.0)
 
 
 def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = None) -> Step:
     """The step of a possible layout. `paces` caches the timing of GPU groups between calls for one cluster."""
     known = {} if paces is None else paces
-    batches = layout.micro_batches(job)
     compute = _compute(job, layout, cluster)
     times = {
         "tensor": _tensor(job, layout, cluster, known),
+        "context": _context(job, layout, cluster, known),
         "expert": _expert(job, layout, cluster, known),
         "pipeline": _pipeline(job, layout, cluster, known),
         "data": _data(job, layout, cluster, known),
     }
-    hidden = _hidden(layout, batches, compute, times["pipeline"][0])
+    hidden = _hidden(job, layout, compute, {name: took for name, (took, _) in times.items()})
     waits = {
         name: Wait(took, max(0.0, took - hidden.get(name, 0.0)), held)
         for name, (took, held) in times.items()
         if took > 0
     }
     update = _OPTIMIZER * _own_parameters(job, layout) / (cluster.gpu.memory_rate or math.inf)
-    idle = bubble(layout.pipeline, batches, layout.interleave)
-    idle /= 1 - idle  # relative to the busy time of the stages
-    inside = compute + sum(waits[name].shown for name in ("tensor", "expert") if name in waits)
+    idle = _idle(layout, layout.micro_batches(job))
     outside = sum(waits[name].shown for name in ("pipeline", "data") if name in waits)
+    inside = compute + sum(wait.shown for wait in waits.values()) - outside
     usual = inside * (1 + idle) + outside + update
     every = sum(wait.seconds for wait in waits.values())
     levels = {wait.held for wait in waits.values()}
@@ -93,28 +94,64 @@ def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = No
         fastest=max(compute, busiest) + compute * idle + update,
         usual=usual,
         slowest=(compute + every - data) * (1 + idle) + data + update,
-        utilisation=work / (layout.gpus * cluster.flops * usual),
+        utilisation=work / (layout.gpus * cluster.peak(layout.precision) * usual),
         memory=memory_of(job, layout),
     )
 
 
-def _hidden(layout: Layout, batches: int, compute: float, between: float) -> dict[str, float]:
+def _idle(layout: Layout, batches: int) -> float:
+    """The time in which a stage has no micro-batch, relative to its busy time."""
+    if layout.schedule == "1f1b":
+        idle = bubble(layout.pipeline, batches, layout.interleave)
+    else:
+        backward = 3.0 if layout.recompute else 2.0
+        idle = zero_bubble(layout.pipeline, batches, backward, layout.schedule == "dualpipe")
+    return idle / (1 - idle)
+
+
+def _hidden(job: Job, layout: Layout, compute: float, times: Mapping[str, float]) -> dict[str, float]:
     """Seconds that overlap with compute: first messages between stages, then gradients and weights.
 
     Unsharded gradients, or those reduced once per step, are ready in the last backward pass.
     """
-    left = max(0.0, compute - between)
-    return {"pipeline": compute, "data": left if layout.zero == 3 else _BACKWARD * left / batches}
+    during = compute - times["pipeline"] if layout.schedule == "dualpipe" else 0.0
+    expert = min(times["expert"], max(0.0, during))
+    left = max(0.0, compute - times["pipeline"] - expert)
+    attention = sizes.attention_flops(job.network, job.sequence) / sizes.forward_flops(job.network, job.sequence)
+    return {
+        "pipeline": compute,
+        "expert": expert,
+        "context": compute * attention * (layout.context - 1) / layout.context,
+        "data": left if layout.zero == 3 else _BACKWARD * left / layout.micro_batches(job),
+    }
 
 
 def _compute(job: Job, layout: Layout, cluster: Cluster) -> float:
-    """On the stage with most layers. At least the time to read its weights from memory for each micro-batch."""
-    passes = 4 if layout.recompute else 3
-    uneven = math.ceil(job.network.layers / layout.pipeline) * layout.pipeline / job.network.layers
-    work = passes * sizes.forward_flops(job.network, job.sequence) * job.tokens / layout.gpus * uneven
-    weights = sizes.outside_experts(job.network) + sizes.in_experts(job.network) / layout.expert
-    read = passes * BF16 * weights * uneven / (layout.tensor * layout.pipeline) * layout.micro_batches(job)
-    return max(work / (EFFICIENCY * cluster.reached), read / (cluster.gpu.memory_rate or math.inf))
+    """On the stage with most work. At least the time to read its weights from memory for each micro-batch."""
+    passes, network = 4 if layout.recompute else 3, job.network
+    each = sizes.forward_flops(network, job.sequence)
+    work = passes * each * job.tokens / layout.gpus * _largest_stage(job, layout)
+    low = 2 * (sizes.active_parameters(network) - sizes.embedding(network)) / each
+    faster = cluster.peak(layout.precision) / cluster.flops
+    products = work / cluster.reached * (1 - low + low / faster)
+    weights = sizes.outside_experts(network) + sizes.in_experts(network) / layout.expert
+    read = passes * BF16 * weights * math.ceil(network.layers / layout.pipeline) / network.layers / layout.tensor
+    memory = read * layout.micro_batches(job) / (cluster.gpu.memory_rate or math.inf)
+    return max(products + work / cluster.reached * (1 / EFFICIENCY - 1), memory)
+
+
+def _largest_stage(job: Job, layout: Layout) -> float:
+    """Work of the stage with most of it, relative to the mean. The last stage has the output matrix, and layers less
+    if they do not divide (Yeung and others, "Balancing Pipeline Parallelism with Vocabulary Parallelism", 2024).
+    """
+    whole, output = sizes.forward_flops(job.network, job.sequence), 2 * sizes.embedding(job.network)
+    layer = (whole - output) / job.network.layers
+    most = math.ceil(job.network.layers / layout.pipeline)
+    first = most * layer + output / layout.pipeline
+    if layout.pipeline == 1 or layout.vocabulary:
+        return first * layout.pipeline / whole
+    last = max(0, most - (most * layout.pipeline - job.network.layers)) * layer + EFFICIENCY * output
+    return max(first, last) * layout.pipeline / whole
 
 
 def _layers(job: Job, layout: Layout) -> float:
@@ -125,28 +162,42 @@ def _layers(job: Job, layout: Layout) -> float:
 def _tensor(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
     """Two AllReduces of a layer's activations, forward and backward (Shoeybi and others, "Megatron-LM", 2019)."""
     pace = _pace("all_reduce", layout.tensor, 1, cluster, paces)
-    size = BF16 * layout.micro * job.sequence * job.network.width
+    size = BF16 * layout.tokens(job) * job.network.width
     return _layers(job, layout) * (6 if layout.recompute else 4) * seconds(pace, size), pace.held
 
 
+def _context(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
+    """Keys and values to all context ranks, forward; backward again, and their gradients back. A ring moves as much as
+    an AllGather and a ReduceScatter (LLaMA-3, 3.3.2).
+    """
+    if layout.context == 1:
+        return 0.0, ""
+    pace = _pace("all_gather", layout.context, layout.tensor, cluster, paces)
+    numbers = 2 * job.network.kv_heads * job.network.head
+    size = BF16 * numbers * layout.micro * job.sequence / layout.tensor
+    return _layers(job, layout) * (4 if layout.recompute else 3) * seconds(pace, size), pace.held
+
+
 def _expert(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
-    """To the experts' GPUs and back, forward and backward. A GPU with several experts of a token receives it once."""
+    """To the experts' GPUs and back, forward and backward."""
     network = job.network
     if layout.expert == 1 or not network.experts:
         return 0.0, ""
-    pace = _pace("alltoall", layout.expert, layout.tensor, cluster, paces)
-    sent = layout.expert * distinct(network.active, layout.expert) * layout.expert / (layout.expert - 1)
-    size = layout.expert * BF16 * layout.micro * job.sequence * network.width * sent / layout.tensor
+
+    def pace(ranks: int, stride: int) -> Pace:
+        return _pace("alltoall", ranks, stride, cluster, paces)
+
+    took, held = exchange(job, layout, cluster, pace)
     share = sizes.expert_layers(network) / network.layers
-    return _layers(job, layout) * share * (6 if layout.recompute else 4) * seconds(pace, size), pace.held
+    return _layers(job, layout) * share * (6 if layout.recompute else 4) * took, held
 
 
 def _pipeline(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
     """Activations between stages, forward and backward, for each part of the model."""
     if layout.pipeline == 1:
         return 0.0, ""
-    pace = _pace("sendrecv", layout.pipeline, layout.tensor * layout.data, cluster, paces)
-    size = BF16 * layout.micro * job.sequence * job.network.width / layout.tensor
+    pace = _pace("sendrecv", layout.pipeline, layout.gpus // layout.pipeline, cluster, paces)
+    size = BF16 * layout.tokens(job) * job.network.width / layout.tensor
     hops = layout.micro_batches(job) * layout.interleave + layout.pipeline - 2
     return 2 * hops * seconds(pace, size), pace.held
 
@@ -154,12 +205,12 @@ def _pipeline(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple
 def _data(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
     """Gradients once per step (ZeRO 0 and 1) or per micro-batch (2), and weights per layer (3)."""
     network = job.network
-    part = math.ceil(network.layers / layout.pipeline) / network.layers / layout.tensor
+    part = layout.copies * math.ceil(network.layers / layout.pipeline) / network.layers / layout.tensor
     ends = sizes.embedding(network) / layout.tensor
     dense = BF16 * (sizes.outside_experts(network) * part + ends)
     expert = BF16 * sizes.in_experts(network) * part / layout.expert
-    copies = layout.data // layout.expert
-    groups = [(dense, layout.data, layout.tensor), (expert, copies, layout.tensor * layout.expert)]
+    copies = layout.replicas // layout.expert
+    groups = [(dense, layout.replicas, layout.tensor), (expert, copies, layout.tensor * layout.expert)]
     found = [_sharded(size, ranks, stride, layout, job, cluster, paces) for size, ranks, stride in groups if size]
     return sum(took for took, _ in found), max(found)[1]
 
@@ -184,7 +235,7 @@ def _sharded(
 def _own_parameters(job: Job, layout: Layout) -> float:
     """Parameters that one GPU's optimizer updates."""
     every = sizes.parameters(job.network) / (layout.tensor * layout.pipeline)
-    return every / layout.data if layout.zero else every
+    return every / (layout.data * layout.context) if layout.zero else every * layout.copies
 
 
 def _pace(op: str, ranks: int, stride: int, cluster: Cluster, paces: Paces) -> Pace:

@@ -67,8 +67,12 @@ def forward_flops(network: Network, sequence: int) -> float:
     Narayanan and others, "Efficient Large-Scale Language Model Training" (2021), whose formula counts the whole
     sequence.
     """
-    attention = 2 * sequence * network.heads * network.head * network.layers
-    return float(2 * active_parameters(network) + attention)
+    return float(2 * active_parameters(network) + attention_flops(network, sequence))
+
+
+def attention_flops(network: Network, sequence: int) -> float:
+    """For one token: scores and weighted sums over half of the sequence, in all layers."""
+    return 2.0 * sequence * network.heads * network.head * network.layers
 
 
 def activation_bytes(network: Network) -> float:

@@ -8,8 +8,29 @@ from ..options.cluster import cluster_options, network_options
 from ..options.input import from_options
 from ..output.write import clear_errors, write
 
+_HELP = """Predict the step time of a training job on a number of machines, its bottleneck, and a better layout.
 
-@click.command()
+\b
+JOB is a model and its layout: llama3-70b,tp=8,pp=4,dp=64,tokens=4M
+  models   llama3-8b llama3-70b llama3-405b mixtral-8x7b deepseek-v3 gpt-oss-120b bloom-176b gpt3-175b,
+           a config.json of Hugging Face, or a [[network]] of the site file
+  tp cp pp ep  tensor, context, pipeline, expert parallelism; dp: data parallelism (the rest)
+  zero     shards over dp: 0 nothing, 1 optimizer (default), 2 + gradients, 3 + weights (FSDP)
+  micro    sequences per micro-batch; interleave: model parts per stage
+  recompute    repeat whole layers to save memory (scores, norms and activations always are)
+  fp8 fp4      matrix products and messages to experts; deepep: one message per token and node
+  zb dualpipe  pipelines that fill gaps with weight gradients; vocab: all stages share the output
+  tokens   tokens per step (4M, 1k per GPU), or gbs: sequences per step; seq: tokens per sequence
+\b
+linkgauge plan llama3-70b,tp=8,zero=3 --machine nvidia-dgx-h100 --nodes 64
+linkgauge plan deepseek-v3,pp=16,ep=64,fp8,dualpipe,deepep,recompute,gbs=15360 --machine hgx-h100-8 --nodes 256
+linkgauge plan llama3-405b --machine nvidia-dgx-h100 --nodes 2048 --sweep --plot best.png
+linkgauge plan Qwen3/config.json,tp=4,gbs=512 --nodes 16        16 machines like this one
+linkgauge plan llama3-8b --machine aws-p5.48xlarge --nodes 2 --from nccl-tests.txt
+"""  # click wants the character \b before paragraphs that keep their lines
+
+
+@click.command(help=_HELP)
 @click.argument("job")
 @cluster_options
 @click.option("--sweep", is_flag=True, help="Try all layouts that have the parts of JOB, and show the best.")
@@ -48,22 +69,7 @@ def plan(
     form: str,
     output: str | None,
 ) -> None:
-    """Predict the step time of a training job on a number of machines, its bottleneck, and a better layout.
-
-    \b
-    JOB is a model and its layout: llama3-70b,tp=8,pp=4,dp=64,tokens=4M
-      models   llama3-8b llama3-70b llama3-405b mixtral-8x7b deepseek-v3 gpt-oss-120b bloom-176b gpt3-175b,
-               a config.json of Hugging Face, or a [[network]] of the site file
-      tp pp ep tensor, pipeline, expert parallelism; dp: data parallelism (the rest)
-      zero     shards over dp: 0 nothing, 1 optimizer (default), 2 + gradients, 3 + weights (FSDP)
-      micro    sequences per micro-batch; interleave: model parts per stage; recompute: save memory
-      tokens   tokens per step (4M, 1k per GPU), or gbs: sequences per step; seq: tokens per sequence
-    \b
-    linkgauge plan llama3-70b,tp=8,zero=3 --machine nvidia-dgx-h100 --nodes 64
-    linkgauge plan llama3-405b --machine nvidia-dgx-h100 --nodes 2048 --sweep --plot best.png
-    linkgauge plan Qwen3/config.json,tp=4,gbs=512 --nodes 16        16 machines like this one
-    linkgauge plan llama3-8b --machine aws-p5.48xlarge --nodes 2 --from nccl-tests.txt
-    """  # noqa: D301 (click wants the character itself)
+    """Print the plan or the sweep."""
     with clear_errors():
         from . import plan_output
         from .where import Where

@@ -37,7 +37,7 @@ def sweep(job: str, where: Where, best: int = 10) -> tuple[Plan, Sweep]:
     """
     spec, cluster = _job_and_cluster(job, where)
     try:
-        found = sweep_of(spec.job, cluster, best, fixed=spec.fields)
+        found = sweep_of(spec.job, cluster, best, fixed={**spec.fields, **spec.flags})
         return plan_of(spec.job, found.best[0].layout, cluster), found
     except ValueError as wrong:
         raise BadInput(str(wrong)) from None

@@ -24,9 +24,10 @@ from linkgauge.models.training.cluster_fabric import Switches
 from linkgauge.models.training.collective_time import Request, collective_of
 from linkgauge.models.training.hugging_face import network_of
 from linkgauge.models.training.job_spec import read_job
+from linkgauge.models.training.layouts import layouts
 from linkgauge.models.training.memory import USABLE, check_memory, memory_of
 from linkgauge.models.training.parallelism import Impossible, Job, Layout, check, divides_stages, violations
-from linkgauge.models.training.planner import binding, layouts, other, plan_of, sweep, training_seconds
+from linkgauge.models.training.planner import binding, other, plan_of, sweep, training_seconds
 from linkgauge.models.training.step_time import step_of
 
 NETWORKS = networks()
@@ -111,7 +112,7 @@ def test_of_one_node_the_nics_do_not_matter() -> None:
         (Layout(1, 1, 512, micro=3), "512 sequences in a step do not divide into dp=512 x micro=3"),
         (Layout(8, 1, 64, expert=2), "ep=2: llama3-70b has no experts"),
         (Layout(8, 1, 64, zero=4), "zero=4: 0 shards nothing"),
-        (Layout(0, 1, 64), "tp, pp, dp, ep, micro and interleave must be at least 1"),
+        (Layout(0, 1, 64), "tp, cp, pp, dp, ep, micro and interleave must be at least 1"),
     ],
 )
 def test_layouts_that_cannot_be(layout: Layout, says: str) -> None:
