@@ -85,6 +85,7 @@ def as_json(plan: Plan, better: Step | None, sweep: Sweep | None) -> str:
             "gpus": plan.cluster.gpus,
             "levels": plan.cluster.levels,
             "source": plan.cluster.source,
+            "found": plan.cluster.found,
             "measured": [f"{op} {'between' if far else 'inside'} nodes" for op, far in plan.cluster.measured],
         },
         "binds": plan.binds,
@@ -138,7 +139,9 @@ def _training(plan: Plan, train: float | None) -> Iterator[str]:
 
 
 def _measured(plan: Plan) -> Iterator[str]:
-    """The collectives whose times are measured."""
+    """What differs from the machine type, and the collectives whose times are measured."""
+    if plan.cluster.found:
+        yield from hanging(f"{'found':<{_LABEL}}", plan.cluster.found, WIDTH)
     if plan.cluster.measured:
         content = ", ".join(f"{op} {'between' if far else 'inside'} nodes" for op, far in sorted(plan.cluster.measured))
         yield from hanging(f"{'measured':<{_LABEL}}", f"{content}; other messages from the catalog", WIDTH)

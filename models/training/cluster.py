@@ -40,6 +40,7 @@ class Cluster(Struct, frozen=True, dict=True):
     bus_bandwidth: Mapping[str, tuple[float, float, float]] = field(
         default_factory=dict
     )  # of one machine, long messages
+    found: str = ""  # what of the machine type this node has otherwise
     measured: Mapping[tuple[str, bool], Points] = field(default_factory=dict)  # by operation, and whether between nodes
 
     @property

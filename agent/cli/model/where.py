@@ -22,6 +22,7 @@ from ....models.facts.records import Flow
 from ....models.site.schema import Machine
 from ....models.training.cluster import Cluster, cluster_of, with_measured
 from ....models.training.cluster_fabric import Switches
+from ....models.training.found_node import differences, machine_as_found
 from ...inputs.site_file import BadInput, site
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def machine_and_cluster(where: Where) -> tuple[Machine, Cluster]:
         raise BadInput(str(wrong)) from None
     if where.machine is not None and where.source and not measured:
         raise BadInput(f"--from {', '.join(where.source)}: holds no table of nccl-tests or rccl-tests")
+    if snapshot and snapshot.machine and where.machine is None and not where.network:
+        found = replace(found, found=differences(snapshot.machine, machine))
     return machine, with_measured(found, measured)
 
 
@@ -105,9 +108,10 @@ def _named(where: Where) -> Machine:
 
 
 def _recognised(snapshot: Snapshot | None) -> Machine:
-    if snapshot is None or snapshot.machine is None:
-        raise BadInput("no known machine type fits this node: name one, such as --machine nvidia-dgx-h100")
-    return snapshot.machine
+    machine = machine_as_found(snapshot) if snapshot else None
+    if machine is None:
+        raise BadInput("this node has no GPUs that linkgauge can read: name a type, such as --machine nvidia-dgx-h100")
+    return machine
 
 
 def _product(snapshot: Snapshot | None) -> Product | None:

@@ -169,7 +169,7 @@ def test_what_cannot_be_is_a_sentence(arguments: list[str], says: str) -> None:
 def test_a_node_of_no_type_must_be_named(tmp_path: Path) -> None:
     dump = tmp_path / "numactl.txt"
     dump.write_text("available: 1 nodes (0)\nnode 0 cpus: 0 1\nnode 0 size: 1000 MB\nnode 0 free: 1 MB\n")
-    assert "name one, such as --machine nvidia-dgx-h100" in run("llama3-8b", "--from", str(dump)).output
+    assert "name a type, such as --machine nvidia-dgx-h100" in run("llama3-8b", "--from", str(dump)).output
     named = run("llama3-8b,zero=3", *DGX, "--from", str(dump))
     assert "holds no table of nccl-tests or rccl-tests" in named.output
 
