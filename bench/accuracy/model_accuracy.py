@@ -23,7 +23,7 @@ from linkgauge.models.bandwidth.predict import predict
 from linkgauge.models.catalog.links import Links, Measured, links
 
 FACTS = Path(__file__).resolve().parents[3] / "shared" / "facts" / "achievable.csv"
-FEWEST, MEDIAN, NINETIETH, MEDIAN_WITHOUT, WIDEST = 60, 0.05, 0.12, 0.10, 1.4
+FEWEST, MEDIAN, NINETIETH, MEDIAN_WITHOUT, WIDEST, INSIDE = 60, 0.05, 0.12, 0.10, 1.4, 0.9
 
 
 class Result(Struct, frozen=True):
@@ -35,7 +35,7 @@ class Result(Struct, frozen=True):
     typical: float
     high: float
     bottleneck: str
-    without: float | None
+    without: tuple[float, float, float] | None  # low, typical and high
     platforms: tuple[str, ...]  # platforms in links.toml whose rows are this measurement
 
     @property
@@ -73,7 +73,7 @@ def _result(row: Row, value: float, stated: Configuration) -> Result:
     mine = tuple(dict.fromkeys(one.platform for one in known))
     rest = tuple(one for one in links().measured if one.platform not in mine)
     without = _predict(stated, msgspec.structs.replace(links(), measured=rest)) if mine else None
-    return Result(row, value, low, typical, high, bottleneck, without[1] if without else None, mine)
+    return Result(row, value, low, typical, high, bottleneck, without[:3] if without else None, mine)
 
 
 def _is_it(one: Measured, grade: str, value: float) -> bool:
@@ -95,7 +95,7 @@ def _print_rows(results: list[Result]) -> None:
     print("| link | generation | platform | measured | low | predicted | high | error | without it | sets a share |")
     print("|---|---|---|---:|---:|---:|---:|---:|---:|---|")
     for one in results:
-        without = "" if one.without is None else f"{one.without / one.measured - 1:+.1%}"
+        without = "" if one.without is None else f"{one.without[1] / one.measured - 1:+.1%}"
         what = [one.row["link"], one.row["generation"], one.row["platform"][:40]]
         rates = [f"{rate:.4g}" for rate in (one.measured, one.low, one.typical, one.high)]
         _print_cells([*what, *rates, f"{one.error:+.1%}", without, ", ".join(one.platforms)])
@@ -113,7 +113,10 @@ def _print_cells(cells: list[str]) -> None:
 
 def _print_summary(rows: int, numbers: int, results: list[Result]) -> int:
     errors = sorted(abs(one.error) for one in results)
-    without = [abs(one.without / one.measured - 1) for one in results if one.without is not None]
+    left_out = [(one.measured, one.without) for one in results if one.without]
+    without = [abs(typical / rate - 1) for rate, (_, typical, _) in left_out]
+    inside = sum(low <= rate <= high for rate, (low, _, high) in left_out)
+    ratio = statistics.median(high / low for _, (low, _, high) in left_out)
     ninetieth = errors[int(0.9 * (len(errors) - 1))]
     below = [one for one in results if one.measured < one.low]
     median, median_without = statistics.median(errors), statistics.median(without)
@@ -127,6 +130,11 @@ def _print_summary(rows: int, numbers: int, results: list[Result]) -> int:
             f"each machine left out: median {median_without:.1%} of {len(without)} rows "
             f"(at most {MEDIAN_WITHOUT:.0%}); of {len(results) - len(without)} nothing is left to predict them from",
             median_without <= MEDIAN_WITHOUT,
+        ),
+        (
+            f"each machine left out: {inside} of {len(left_out)} measured rates in low to high "
+            f"(at least {INSIDE:.0%}); median high/low {ratio:.2f}",
+            inside >= INSIDE * len(left_out),
         ),
         (f"classes of three machines and more that are wider than {WIDEST}: {', '.join(wide) or 'none'}", not wide),
     ]

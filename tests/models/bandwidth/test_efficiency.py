@@ -50,19 +50,19 @@ def test_the_median_of_machines_and_a_margin() -> None:
 def test_fewer_machines_have_a_wider_margin() -> None:
     one, two = known(row(80, "a")), known(row(80, "a"), row(80, "b"))
     lows = [reach.low for catalog in (one, two) if (reach := attainable("pcie4", known=catalog))]
-    assert lows == pytest.approx([0.72, 0.752])
+    assert lows == pytest.approx([0.68, 0.72])
 
 
 def test_a_floor_lowers_the_low_and_not_the_typical() -> None:
     reach = attainable("pcie4", known=known(row(80, "a"), row(60, "b", floor=True)))
     assert reach
-    assert (reach.low, reach.typical) == pytest.approx((0.6 * 0.94, 0.8))
+    assert (reach.low, reach.typical) == pytest.approx((0.6 * 0.9, 0.8))
 
 
 def test_of_floors_alone_nobody_knows_the_most() -> None:
     reach = attainable("pcie4", known=known(row(60, "a", floor=True)))
     assert reach
-    assert (reach.low, reach.typical, reach.high) == pytest.approx((0.54, 0.6, 1.0))
+    assert (reach.low, reach.typical, reach.high) == pytest.approx((0.51, 0.6, 1.0))
 
 
 def test_both_ways_at_once_of_one_direction_says_nothing_of_the_other() -> None:
@@ -93,11 +93,11 @@ def test_both_ways_at_once_is_as_one_way_where_nobody_measured_it() -> None:
     assert both.typical == 0.5
 
 
-def test_what_is_borrowed_says_so_and_is_lower() -> None:
+def test_what_is_borrowed_says_so_and_is_wider() -> None:
     catalog = known(row(80, "a"), pcie6="pcie5", pcie5="pcie4")
     borrowed = attainable("pcie6x16", known=catalog)
     assert borrowed
-    assert (borrowed.low, borrowed.typical) == pytest.approx((0.9 * 0.72, 0.8))
+    assert (borrowed.low, borrowed.typical) == pytest.approx((0.8 * 0.68, 0.8))
     assert (
         borrowed.source == "none is published of copy over pcie6x16; of copy over pcie4 GB/s measured: a 8e-08 of 1e-07"
     )

@@ -15,7 +15,7 @@ def test_a_product_has_its_own_interval(rated: float) -> None:
     share = TRIADS[rated] / rated
     found = attainable("hbm", "triad", rated=rated)
     assert found is not None
-    assert (found.low, found.typical, found.high) == pytest.approx((0.9 * share, share, min(1.0, 1.1 * share)))
+    assert (found.low, found.typical, found.high) == pytest.approx((0.85 * share, share, min(1.0, 1.15 * share)))
     assert found.high / found.low <= 1.4
 
 
