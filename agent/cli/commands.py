@@ -20,6 +20,7 @@ _MODULES = {
     "collective": ("model.collective", "Show the time of a collective: its bound, and what good machines reach."),
     "compare": ("compare", "Show what differs between two nodes or two times."),
     "expect": ("model.expect", "Show the expected rates of links and flows, and their bottlenecks."),
+    "fabric": ("fabric", "Find slow nodes, ports, leaves and uplinks between nodes."),
     "fleet": ("fleet", "Compare the nodes of a fleet, and find those to drain first."),
     "formula": ("model.formula", "Compute a formula of collectives, networks or rooflines."),
     "gate": ("gate", "Check whether a job may start on this node."),
@@ -34,7 +35,7 @@ _MODULES = {
     "window": ("window", "Show errors, flaps, throttling and traffic during a job."),
 }
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Inspect": ("diagnose", "explain", "status", "top", "history", "topology", "expect", "compare", "fleet", "ticket"),
+    "Inspect": ("diagnose", "explain", "status", "top", "history", "topology", "expect", "compare", "fabric", "fleet", "ticket"),
     "Serve": ("serve", "hold", "release", "window"),
     "Gate": ("gate", "accept"),
     "Model": ("collective", "formula", "plan", "profile"),

@@ -19,7 +19,7 @@ from ..inputs.environment import clean
 
 _READERS = {
     *("accept", "capture", "collective", "compare", "diagnose", "expect", "gate", "plan", "status", "ticket"),
-    *("fleet", "history", "top", "topology"),
+    *("fabric", "fleet", "history", "top", "topology"),
 }
 _FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _DONE = signal.SIGUSR1  # from the child: the command is complete, and the pipe has its exit code

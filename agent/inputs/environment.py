@@ -33,7 +33,7 @@ _NAMES = frozenset(
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
     }
 )
-_STARTS = ("LC_", "LINKGAUGE_", "SLURM", "OTEL_")
+_STARTS = ("LC_", "LINKGAUGE_", "SLURM", "OTEL_", "OMPI_COMM_WORLD_")
 
 
 def clean(variables: MutableMapping[str, str], privileged: bool) -> None:

@@ -2,8 +2,8 @@
 
 Flows that run at the same time share the fabric max-min fairly. Then each flow has a bottleneck: a part of its path
 that is full, and on which no other flow is faster (Bertsekas and Gallager, Data Networks, 6.5.2). So a part is a
-possible cause of a slow flow if it never carried more than in this round, and if no fast flow passed it in this round.
-The fewest parts that explain all slow flows are the causes.
+possible cause of a slow flow if it hardly ever carried more than in this round, and if no fast flow passed it in this
+round. The fewest parts that explain all slow flows are the causes.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _PREFERRED: Sequence[Kind] = ("port", "node", "uplink", "leaf", "pair")
 _USUAL, _HIGHER, _BETWEEN = 0.8, 0.95, 0.8
 # Share by which equal flows differ at most: nodes of one fabric differ by a few percent, and measurements scatter.
 _LEAST_TOLERANCE, _MOST_TOLERANCE, _ERRORS = 0.15, 0.5, 5.0
+_STEADY = 0.3  # tolerance above which a single slow flow is chance
 _FEWEST = 2  # flows that a cause explains; a single slow flow is a pair
 
 
@@ -112,9 +113,10 @@ def parts_of(pair: Pair, wiring: Wiring) -> Iterator[Part]:
 def localize(measured: Sequence[Measured], wiring: Wiring) -> tuple[Cause, ...]:
     """The causes of all slow flows, those that explain most flows first. Flows without a common cause are pairs."""
     measured = sorted(measured)  # so that sums do not depend on the order
-    slow = slow_flows(measured)
+    slow, usual = slow_flows(measured), usual_rates(measured)
     wiring = wiring if wiring.leaves or not slow else inferred(measured)
-    possible = _possible(measured, slow, wiring)
+    loads = _loads(measured, frozenset(slow), wiring)
+    possible = {part: _full(flows, part, loads, usual) for part, flows in loads.slow.items()}
     left, found = slow, list[Cause]()
     while left:
         covered = {part: [one for one in left if one in flows] for part, flows in possible.items()}
@@ -124,9 +126,10 @@ def localize(measured: Sequence[Measured], wiring: Wiring) -> tuple[Cause, ...]:
         best = [part for part, flows in covered.items() if len(flows) == most]
         first = min(best, key=lambda part: (_PREFERRED.index(part.kind), part))
         equal = [part for part in best if part.kind == first.kind and covered[part] == covered[first]]
-        found.append(_cause(equal, covered[first], measured, wiring))
-        left = [one for one in left if one not in covered[first]]
-    found += [_pair(one, measured) for one in left]
+        explained = [one for one in left if one in loads.slow[first]]  # also those that scatter more
+        found.append(_cause(equal, explained, loads.carried[first], usual))
+        left = [one for one in left if one not in explained]
+    found += [_pair(one, usual) for one in left if usual[one.pair.sender.rail].tolerance <= _STEADY]
     return tuple(sorted(_joined(found), key=lambda one: (-len(one.pairs), one.kind, one.names)))
 
 
@@ -145,55 +148,58 @@ def _nodes(pair: Pair) -> frozenset[str]:
     return frozenset((pair.sender.node, pair.receiver.node))
 
 
-def _possible(
-    measured: Sequence[Measured], slow: Collection[Measured], wiring: Wiring
-) -> Mapping[Part, frozenset[Measured]]:
-    """The slow flows of which each part may be the bottleneck."""
-    totals = defaultdict[tuple[Part, int], float](float)
-    fast = set[tuple[Part, int]]()
-    few = frozenset(slow)
+class _Loads(Struct, frozen=True):
+    """What each part carried: in each round, and in its second best round, since one measurement may be too high.
+
+    `slow`: the slow flows that no fast flow accompanied over the part.
+    """
+
+    totals: Mapping[tuple[Part, int], float]
+    carried: Mapping[Part, float]
+    slow: Mapping[Part, frozenset[Measured]]
+
+
+def _loads(measured: Sequence[Measured], slow: Collection[Measured], wiring: Wiring) -> _Loads:
+    totals, fast = defaultdict[tuple[Part, int], float](float), set[tuple[Part, int]]()
+    over = defaultdict[Part, set[Measured]](set)
     for one in measured:
         for part in parts_of(one.pair, wiring):
             totals[part, one.round] += one.rate
-            if one not in few:
+            if one in slow:
+                over[part].add(one)
+            else:
                 fast.add((part, one.round))
-    carried, usual = _carried(totals), usual_rates(measured)
-    possible = defaultdict[Part, list[Measured]](list)
-    for one in slow:
-        full = 1 - usual[one.pair.sender.rail].tolerance
-        for part in parts_of(one.pair, wiring):
-            if (part, one.round) not in fast and totals[part, one.round] >= full * carried[part]:
-                possible[part].append(one)
-    return {part: frozenset(flows) for part, flows in possible.items()}
-
-
-def _carried(totals: Mapping[tuple[Part, int], float]) -> Mapping[Part, float]:
-    """The most that each part carried in a round."""
-    carried = defaultdict[Part, float](float)
+    several = defaultdict[Part, list[float]](list)
     for (part, _), total in totals.items():
-        carried[part] = max(carried[part], total)
-    return carried
+        several[part].append(total)
+    carried = {part: sorted(rates)[-2:][0] for part, rates in several.items()}
+    alone = {part: frozenset(one for one in flows if (part, one.round) not in fast) for part, flows in over.items()}
+    return _Loads(totals, carried, alone)
 
 
-def _cause(parts: Sequence[Part], flows: Sequence[Measured], measured: Sequence[Measured], wiring: Wiring) -> Cause:
-    first = parts[0]
-    totals = defaultdict[tuple[Part, int], float](float)
-    for one in measured:
-        if first in parts_of(one.pair, wiring):
-            totals[first, one.round] += one.rate
-    directions = {part.direction for part in parts}
-    return Cause(
-        kind=first.kind,
-        names=tuple(sorted({part.name for part in parts})),
-        direction=first.direction if len(directions) == 1 else "both",
-        pairs=tuple(sorted({one.pair for one in flows})),
-        rate=median(one.rate for one in flows),
-        carried=_carried(totals)[first],
-        usual=usual_rates(measured)[flows[0].pair.sender.rail].rate,
+def _full(flows: Collection[Measured], part: Part, loads: _Loads, usual: Mapping[str, Usual]) -> frozenset[Measured]:
+    """The flows of the rounds in which the part carried as much as it can."""
+    return frozenset(
+        one
+        for one in flows
+        if loads.totals[part, one.round] >= (1 - usual[one.pair.sender.rail].tolerance) * loads.carried[part]
     )
 
 
-def _pair(one: Measured, measured: Sequence[Measured]) -> Cause:
+def _cause(parts: Sequence[Part], flows: Sequence[Measured], carried: float, usual: Mapping[str, Usual]) -> Cause:
+    directions = {part.direction for part in parts}
+    return Cause(
+        kind=parts[0].kind,
+        names=tuple(sorted({part.name for part in parts})),
+        direction=parts[0].direction if len(directions) == 1 else "both",
+        pairs=tuple(sorted({one.pair for one in flows})),
+        rate=median(one.rate for one in flows),
+        carried=carried,
+        usual=usual[flows[0].pair.sender.rail].rate,
+    )
+
+
+def _pair(one: Measured, usual: Mapping[str, Usual]) -> Cause:
     return Cause(
         kind="pair",
         names=(one.pair.name,),
@@ -201,7 +207,7 @@ def _pair(one: Measured, measured: Sequence[Measured]) -> Cause:
         pairs=(one.pair,),
         rate=one.rate,
         carried=one.rate,
-        usual=usual_rates(measured)[one.pair.sender.rail].rate,
+        usual=usual[one.pair.sender.rail].rate,
     )
 
 

@@ -63,3 +63,28 @@ def merged(wirings: Iterable[Wiring]) -> Wiring:
         sockets = {**one.sockets, **sockets}
         above = {**one.above, **above}
     return Wiring(leaves, sockets, above)
+
+
+def named(wiring: Wiring, aliases: Mapping[str, Iterable[str]]) -> Wiring:
+    """The wiring with the names of nodes (node -> its other names) in place of their aliases."""
+    names = {alias: node for node, several in aliases.items() for alias in (*several, node)}
+
+    def renamed(texts: Mapping[str, str]) -> dict[str, str]:
+        parts = ((key.partition("/"), text) for key, text in texts.items())
+        return {f"{names.get(node, node)}{slash}{rail}": text for (node, slash, rail), text in parts}
+
+    return Wiring(renamed(wiring.leaves), renamed(wiring.sockets), wiring.above)
+
+
+def of_rails(wiring: Wiring, rails: Mapping[str, Mapping[str, str]]) -> Wiring:
+    """The wiring by the rails of the plan: node -> rail -> name of its device ("eth1", "mlx5_0/1")."""
+
+    def renamed(texts: Mapping[str, str]) -> dict[str, str]:
+        found = {}
+        for node, own in rails.items():
+            for rail, device in own.items():
+                if text := texts.get(f"{node}/{device}") or texts.get(node):
+                    found[Port(node, rail).name] = text
+        return found
+
+    return Wiring(renamed(wiring.leaves), renamed(wiring.sockets), wiring.above)

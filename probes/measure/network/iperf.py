@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import socket
-import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -18,6 +15,7 @@ from ....models.facts.units import GIB, MIB
 from ...dumps.benchmarks import iperf
 from ...dumps.core.part import Part
 from ..external_tools import ToolFailed, absent, found, run, version
+from .addresses import interface_of
 
 PORT = 5201  # iperf3's default
 _STREAMS = 4  # one stream is limited by its window on long or fast paths, and by its processor
@@ -26,7 +24,6 @@ _SECONDS = 2.0
 _MOST = 20 * GIB  # bytes sent at most
 _TRIES, _PAUSE = 5, 0.5  # tries, seconds: a server accepts one client at a time, and needs a moment after each
 _BUSY = ("the server is busy", "control message")
-_SIOCGIFADDR = 0x8915  # include/uapi/linux/sockios.h: netdevice(7)
 
 
 def rate(peer: str, deadline: float, watch: Callable[[], None] | None = None) -> Iterator[Record]:
@@ -88,28 +85,3 @@ def _error(text: str) -> str:
     with suppress(ValueError, LookupError, TypeError):
         return str(json.loads(text)["error"])[:200]
     return "its output contains no result"
-
-
-def interface_of(address: str) -> str | None:
-    """Return the network device with this local address; None for a secondary address."""
-    for _, name in socket.if_nameindex():
-        if address and address in (_ipv4_address(name), *_ipv6_addresses(name)):
-            return name
-    return None
-
-
-def _ipv4_address(name: str) -> str:
-    """Return the first IPv4 address of a device; empty if it has none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle, suppress(OSError):
-        answer = fcntl.ioctl(handle, _SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
-        return socket.inet_ntoa(answer[20:24])
-    return ""
-
-
-def _ipv6_addresses(name: str) -> Iterator[str]:
-    """Yield the IPv6 addresses of a device."""
-    with suppress(OSError), open("/proc/self/net/if_inet6") as file:
-        for line in file:
-            digits, *_, device = line.split()
-            if device == name:
-                yield socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits))

@@ -1,0 +1,1 @@
+"""`linkgauge fabric`: measurements between nodes that one of them coordinates over TCP."""

@@ -1,0 +1,1 @@
+"""Switches of a network, from the files and outputs of other tools."""

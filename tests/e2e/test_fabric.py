@@ -1,0 +1,89 @@
+"""`linkgauge fabric` on eight nodes below two leaves: network namespaces on two bridges, with links that tc limits."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.accuracy.leaves import Unavailable, leaves, started, subjects, topology
+from linkgauge.models.fabric.localization import Part
+from tests.support.waiting import until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+NODES = 8
+OPTIONS = ("--seconds", "0.3")
+
+
+def finished(nodes: Sequence[subprocess.Popen[str]]) -> Any:
+    """The report of rank 0, after all nodes ended."""
+    output, errors = nodes[0].communicate(timeout=120)
+    for node in nodes[1:]:
+        node.communicate(timeout=30)
+    assert output, errors
+    return json.loads(output)
+
+
+def measured(slow: Mapping[Part, float], tmp_path: Path) -> Any:
+    try:
+        with leaves(NODES, slow):
+            return finished(started(NODES, *OPTIONS, "--topology", str(topology(tmp_path, NODES))))
+    except Unavailable as why:
+        pytest.skip(str(why))
+
+
+@pytest.mark.parametrize(
+    ("slow", "subject"),
+    [
+        ({Part("port", "node5", "send"): 0.4, Part("port", "node5", "receive"): 0.4}, ("port", "node5")),
+        ({Part("uplink", "leaf0", "send"): 0.5, Part("uplink", "leaf0", "receive"): 0.5}, ("uplink", "leaf0-leaf1")),
+    ],
+    ids=["port", "uplink"],
+)
+def test_the_slow_part_is_named(slow: Mapping[Part, float], subject: tuple[str, str], tmp_path: Path) -> None:
+    report = measured(slow, tmp_path)
+    assert subjects(report) == {subject}
+    (cause,) = report["causes"]
+    assert cause["alone"] < 0.7 * cause["usual"]
+    assert [one["lost"] for one in report["members"]] == [None] * NODES
+    assert report["places"].get("node5") == ("leaf1" if subject == ("port", "node5") else None)
+
+
+def test_a_killed_and_a_stopped_node_are_named_and_the_others_report(tmp_path: Path) -> None:
+    try:
+        with leaves(NODES, {}):
+            nodes = started(NODES, *OPTIONS, "--patience", "5")
+            try:
+                ready = nodes[0].stderr
+                assert ready
+                until(lambda: ready.readline().startswith("plan: 8 nodes"))
+                for number, how in ((3, signal.SIGKILL), (6, signal.SIGSTOP)):
+                    stop(nodes[number].pid, how)
+                report = finished([one for number, one in enumerate(nodes) if number != 6])
+            finally:
+                stop(nodes[6].pid, signal.SIGKILL)
+                nodes[6].communicate()
+    except Unavailable as why:
+        pytest.skip(str(why))
+    lost = {one["node"]: one["lost"] for one in report["members"] if one["lost"]}
+    assert {*lost} == {"node3", "node6"}
+    assert lost["node3"] == "it ended"
+    assert lost["node6"] in ("no answer within 5 s", "no answer within 5.3 s")  # as a receiver, as a sender
+    others = {f"node{number}" for number in range(NODES) if number not in (3, 6)}
+    pairs = {(one["sender"], one["receiver"]) for one in report["rates"]}
+    assert {(a, b) for a in others for b in others if a != b} <= pairs
+    assert report["causes"] == []
+
+
+def stop(pid: int, how: signal.Signals) -> None:
+    """Send the signal to a process and to all that it started."""
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True).stdout.split()
+    subprocess.run(["kill", f"-{how.name[3:]}", str(pid)], capture_output=True)
+    for child in map(int, listed):
+        stop(child, how)
