@@ -84,6 +84,38 @@ async def _message(reader: asyncio.StreamReader, incoming: Seal) -> FromNode:
     return FROM_NODE.decode(payload)
 
 
+class _Gathering:
+    """The nodes that joined so far, and the connections that did not prove yet that they know the token."""
+
+    def __init__(self, token: bytes, expected: Collection[str], count: int) -> None:
+        self._token, self._expected, self._count = token, expected, count
+        self.peers: dict[str, Peer] = {}
+        self.pending: set[asyncio.Task[None]] = set()
+        self.complete = asyncio.Event()
+
+    async def join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or len(self.pending) >= _MOST_PENDING:
+            writer.close()
+            return
+        self.pending.add(task)
+        peer = None
+        try:
+            peer = await asyncio.wait_for(_authenticated(reader, writer, self._token), _HANDSHAKE)
+        except (OSError, EOFError, Untrusted, ValueError, TimeoutError, asyncio.TimeoutError):
+            return
+        finally:
+            self.pending.discard(task)
+            if peer is None:
+                writer.close()
+        if peer.node in self.peers or self.complete.is_set() or (self._expected and peer.node not in self._expected):
+            peer.close()
+            return
+        self.peers[peer.node] = peer
+        if len(self.peers) == self._count:
+            self.complete.set()
+
+
 async def gathered(
     host: str | None, port: int, token: bytes, expected: Collection[str], count: int, seconds: float
 ) -> dict[str, Peer]:
@@ -91,43 +123,18 @@ async def gathered(
 
     `expected`: their names; none: any `count` nodes. A connection without the token is closed without an answer.
     """
-    peers: dict[str, Peer] = {}
-    pending: set[asyncio.Task[None]] = set()
-    complete = asyncio.Event()
-
-    async def join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is None or len(pending) >= _MOST_PENDING:
-            writer.close()
-            return
-        pending.add(task)
-        peer = None
-        try:
-            peer = await asyncio.wait_for(_authenticated(reader, writer, token), _HANDSHAKE)
-        except (OSError, EOFError, Untrusted, ValueError, TimeoutError, asyncio.TimeoutError):
-            return
-        finally:
-            pending.discard(task)
-            if peer is None:
-                writer.close()
-        if peer.node in peers or complete.is_set() or (expected and peer.node not in expected):
-            peer.close()
-            return
-        peers[peer.node] = peer
-        if len(peers) == count:
-            complete.set()
-
-    server = await asyncio.start_server(join, host, port)
+    gathering = _Gathering(token, expected, count)
+    server = await asyncio.start_server(gathering.join, host, port)
     try:
-        await asyncio.wait_for(complete.wait(), seconds)
+        await asyncio.wait_for(gathering.complete.wait(), seconds)
     except (TimeoutError, asyncio.TimeoutError):
-        complete.set()
+        gathering.complete.set()
     finally:
         server.close()
-        for task in [*pending]:
+        for task in [*gathering.pending]:
             task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-    return peers
+        await asyncio.gather(*gathering.pending, return_exceptions=True)
+    return gathering.peers
 
 
 async def _authenticated(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: bytes) -> Peer:

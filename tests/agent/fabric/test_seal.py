@@ -63,44 +63,46 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_only_nodes_with_the_token_are_gathered_and_nothing_listens_afterwards() -> None:
-    port = free_port()
+def strangers(port: int) -> list[socket.socket]:
+    """Connections without the token: one that talks, one with noise, one that says nothing."""
+    talking = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
+    talking[0].sendall(b"GET / HTTP/1.1\r\n\r\n")
+    talking[1].sendall(os.urandom(200))
+    return talking
 
-    def strangers() -> list[socket.socket]:
-        talking = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
-        talking[0].sendall(b"GET / HTTP/1.1\r\n\r\n")
-        talking[1].sendall(os.urandom(200))
-        return talking  # the third says nothing
 
-    def node(token: bytes) -> str:
-        stream = socket.create_connection(("127.0.0.1", port))
+def node(port: int, token: bytes) -> str:
+    """What a node with this token gets: the kind of the first message, or "lost"."""
+    with socket.create_connection(("127.0.0.1", port)) as stream:
         coordinator = Coordinator(stream, token)
         coordinator.send(Join("node1", "1"))
-        with stream:
-            try:
-                return type(coordinator.receive(20.0)).__name__
-            except Lost:
-                return "lost"
+        try:
+            return type(coordinator.receive(20.0)).__name__
+        except Lost:
+            return "lost"
 
-    async def run() -> tuple[dict[str, Peer], list[str]]:
-        gathering = asyncio.create_task(gathered("127.0.0.1", port, TOKEN, (), 1, 30.0))
-        loop = asyncio.get_running_loop()
-        while True:
-            with suppress(ConnectionRefusedError):
-                talking = await loop.run_in_executor(None, strangers)
-                break
-            await asyncio.sleep(0.01)
-        wrong = await loop.run_in_executor(None, node, b"a wrong token 123")
-        right = loop.run_in_executor(None, node, TOKEN)
-        peers = await gathering
-        for peer in peers.values():
-            await peer.end()
-        answers = [wrong, await right]
-        for one in talking:
-            one.close()
-        return peers, answers
 
-    peers, answers = asyncio.run(run())
+async def gathered_among_strangers(port: int) -> tuple[dict[str, Peer], list[str]]:
+    gathering = asyncio.create_task(gathered("127.0.0.1", port, TOKEN, (), 1, 30.0))
+    loop = asyncio.get_running_loop()
+    while True:
+        with suppress(ConnectionRefusedError):
+            talking = await loop.run_in_executor(None, strangers, port)
+            break
+        await asyncio.sleep(0.01)
+    wrong = await loop.run_in_executor(None, node, port, b"a wrong token 123")
+    right = loop.run_in_executor(None, node, port, TOKEN)
+    peers = await gathering
+    for peer in peers.values():
+        await peer.end()
+    for one in talking:
+        one.close()
+    return peers, [wrong, await right]
+
+
+def test_only_nodes_with_the_token_are_gathered_and_nothing_listens_afterwards() -> None:
+    port = free_port()
+    peers, answers = asyncio.run(gathered_among_strangers(port))
     assert [*peers] == ["node1"]
     assert answers == ["lost", "End"]
     with pytest.raises(ConnectionRefusedError):
