@@ -23,21 +23,19 @@ def is_ibnetdiscover(text: str) -> bool:
 def read(text: str) -> Wiring:
     """The leaves of the ports ("node1/mlx5_0/1") and of the nodes with one leaf. Descriptions name them."""
     leaves, sockets = dict[str, str](), dict[str, str]()
-    peers, switches = defaultdict[str, set[str]](set), dict[str, str]()
+    peers = defaultdict[str, set[str]](set)
     current = None
     for line in text.splitlines():
         if not line.startswith("["):
             found = _SWITCH.match(line)
             current = (found["name"] or found["id"]) if found else None
-            if found and current:
-                switches[found["id"]] = current
         elif current and (link := _LINK.match(line)):
             if link["id"].startswith("S"):
-                peers[current].add(link["id"])
+                peers[current].add(link["name"] or link["id"])
             elif link["id"].startswith("H"):
                 key = _port(link["name"], link["port"])
                 leaves[key], sockets[key] = current, f"port {link['at']}"
-    above = {leaf: ", ".join(sorted(switches.get(one, one) for one in peers[leaf])) for leaf in set(leaves.values())}
+    above = {leaf: ", ".join(sorted(peers[leaf])) for leaf in set(leaves.values())}
     return Wiring({**_nodes(leaves), **leaves}, sockets, {leaf: names for leaf, names in above.items() if names})
 
 
