@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -112,10 +113,8 @@ def test_other_texts_are_an_error(text: str) -> None:
 
 @given(st.text(max_size=200), st.sampled_from([CONF, YAML, IBNETDISCOVER, json.dumps(EC2)]), st.integers(0, 900))
 def test_any_change_of_a_file_gives_leaves_or_an_error(noise: str, text: str, place: int) -> None:
-    try:
+    with suppress(ValueError):
         assert read(text[:place] + noise + text[place:]).leaves
-    except ValueError as wrong:
-        assert str(wrong)
 
 
 ETH0 = {
