@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from typing import TYPE_CHECKING
 
 import click
 
 from .output.write import clear_errors
+
+if TYPE_CHECKING:
+    from ...models.report import Finding
 
 CLOSED = 2  # as for a failed node; callers must keep the gate open on any other exit code
 _SECONDS = 4.1  # for all calls of Slurm together, except the removal of a note
@@ -43,10 +47,23 @@ _SECONDS = 4.1  # for all calls of Slurm together, except the removal of a note
     help="Run as Slurm's health check: drain the node if the gate is closed and not too many nodes are drained; resume "
     "it after 'linkgauge accept'.",
 )
+@click.option(
+    "--fabric",
+    metavar="FILE",
+    type=click.Path(),
+    help="Also use what a JSON report of linkgauge fabric says about this node: the code node-slow.",
+)
 @click.option("--node", metavar="NAME", help="Node name in Slurm.  [default: $SLURMD_NODENAME, or the host name]")
 @click.option("--scontrol", metavar="PROGRAM", default="scontrol", show_default=True, help="The scontrol program.")
 def gate(
-    site: str | None, state_dir: str | None, strict: bool, counted: bool, slurm: bool, node: str | None, scontrol: str
+    site: str | None,
+    state_dir: str | None,
+    strict: bool,
+    counted: bool,
+    slurm: bool,
+    fabric: str | None,
+    node: str | None,
+    scontrol: str,
 ) -> None:
     """Check whether a job may start on this node.
 
@@ -57,14 +74,14 @@ def gate(
     if strict + counted + slurm > 1:
         raise click.UsageError("--strict, --counted and --slurm exclude each other: give one of them")
     if slurm:
-        _health_check(site, state_dir, node, scontrol)
+        _health_check(site, state_dir, fabric, _name(node), scontrol)
         return
     with clear_errors():
         from ..slurm.gate import view
         from ..state.acceptance import folder_of
 
         folder = folder_of("/", state_dir)
-        state = view(site, folder, strict)
+        state = view(site, folder, strict, _measured(fabric, _name(node), folder))
     closed, text = state.closed, str(state)
     if counted and closed:
         from ..slurm.health_check import record_of
@@ -75,7 +92,26 @@ def gate(
     raise SystemExit(CLOSED if closed else 0)
 
 
-def _health_check(site: str | None, state_dir: str | None, node: str | None, scontrol: str) -> None:
+def _name(node: str | None) -> str:
+    """The name of this node in Slurm."""
+    return node or os.environ.get("SLURMD_NODENAME") or os.uname().nodename.partition(".")[0]
+
+
+def _measured(path: str | None, node: str, folder: str) -> tuple[Finding, ...]:
+    """The findings of a measurement between nodes about this node; none if it was accepted since. Raises BadInput."""
+    if path is None:
+        return ()
+    from ...models.fabric.report import node_findings
+    from ...models.facts.units import from_utc
+    from ..inputs.fabric_file import read_fabric
+    from ..state import acceptance
+
+    report = read_fabric(path, "--fabric")
+    accepted = (acceptance.read(folder) or acceptance.Acceptance()).at
+    return () if accepted and accepted > from_utc(report.taken_at) else tuple(node_findings(report, node))
+
+
+def _health_check(site: str | None, state_dir: str | None, fabric: str | None, name: str, scontrol: str) -> None:
     """Run the health check. Its exit code is 0 in all cases, because Slurm ignores it."""
     until = time.monotonic() + _SECONDS
     with clear_errors():
@@ -85,8 +121,7 @@ def _health_check(site: str | None, state_dir: str | None, node: str | None, sco
         from ..state.acceptance import folder_of
 
         folder = folder_of("/", state_dir)
-        state = view(site, folder)
-        name = node or os.environ.get("SLURMD_NODENAME") or os.uname().nodename.partition(".")[0]
+        state = view(site, folder, further=_measured(fabric, name, folder))
         check = Check(view=state, slurm=Slurm(program=scontrol, until=until), node=name, folder=folder)
         try:
             message = check.run(time.time())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from ...models.facts.units import as_utc
@@ -12,8 +14,10 @@ from ..state.gate_view import View, disabled_by, gate_view
 from ..state.status_file import Unknown
 
 
-def view(site: str | None, folder: str, strict: bool = False) -> View:
+def view(site: str | None, folder: str, strict: bool = False, further: Sequence[Finding] = ()) -> View:
     """The gate of the node whose service uses this state folder. Raises BadInput if the site file is wrong.
+
+    `further`: findings of this node that the service does not know, from measurements between nodes.
 
     If the service has stopped, the findings of its last cycle still close the gate, unless the node was accepted since.
     """
@@ -22,8 +26,9 @@ def view(site: str | None, folder: str, strict: bool = False) -> View:
     try:
         found = status_file.read(folder)
     except Unknown as reason:
-        return gate_view(gate, "unknown", _of_last_cycle(reason, folder), None, disabled, str(reason), strict)
-    return gate_view(gate, found.verdict, found.findings, found.at, disabled, strict=strict)
+        last = (*_of_last_cycle(reason, folder), *further)
+        return gate_view(gate, "unknown", last, None, disabled, str(reason), strict)
+    return gate_view(gate, found.verdict, (*found.findings, *further), found.at, disabled, strict=strict)
 
 
 def _of_last_cycle(reason: Unknown, folder: str) -> tuple[Finding, ...]:

@@ -17,7 +17,7 @@ from tests.support.nodes.described import node, report_of
 from tests.support.programs.slurm_scripts import FOLDER, Scripts
 from tests.support.programs.slurm_stub import Cluster
 
-SCRIPTS = ["health_check", "prolog", "epilog", "task_prolog", "linkgauge.nhc", "gate.sbatch"]
+SCRIPTS = ["health_check", "prolog", "epilog", "task_prolog", "linkgauge.nhc", "gate.sbatch", "fabric.sbatch"]
 WRONG = '[[machine]]\nname = "ours"\nsource = "a mistake"\ngpu = "*"\nproduct = "*"\ngpus = 9\n'
 ENFORCED = '[gate]\nenforce = true\ncodes = ["gpu-missing"]\n'
 SLURM = re.compile(r"\b(scontrol|sinfo|squeue|scancel|sacct|sbatch|sacctmgr)\b")
@@ -58,7 +58,7 @@ def test_none_calls_a_command_of_slurm(name: str) -> None:
     """The program does, for the health check alone. The job of an example has srun, which is its work."""
     lines = [line.partition("#")[0] for line in (FOLDER / name).read_text().splitlines()]
     assert [line for line in lines if SLURM.search(line)] == []
-    assert ("--slurm" in "\n".join(lines)) == (name == "health_check")
+    assert ("--slurm" in "\n".join(lines)) == (name in ("health_check", "fabric.sbatch"))
 
 
 @pytest.mark.parametrize(("code", "fails"), [(0, 0), (1, 0), (2, 1), (3, 0), (64, 0), (70, 0), (124, 0), (137, 0)])
@@ -144,3 +144,22 @@ def test_a_job_goes_around_bad_nodes(scripts: Scripts, bad: str, runs: str | Non
     scripts.program("linkgauge", 'case " $BAD " in *" $SLURMD_NODENAME "*) exit 2 ;; esac')
     done = scripts.run("gate.sbatch", SLURM_NNODES="5")
     assert (done.returncode, scripts.calls) == (code, [runs] if runs else [])
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_job_measures_between_nodes_and_drains_by_the_report(scripts: Scripts, written: bool) -> None:
+    report = scripts.folder / "report.json"
+    scripts.program("srun", f'echo "srun $*" >> {scripts.folder}/calls\nshift 2\n"$@"')
+    scripts.program("linkgauge", f'[ "$1" != fabric ] || {{ {"printf x" if written else ":"} > {report}; exit 1; }}')
+    done = subprocess.run(
+        [FOLDER / "fabric.sbatch", report],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=scripts.environment({"SLURM_JOB_ID": "7", "SLURM_CONF_DIR": str(scripts.folder)}),
+    )
+    first = "srun --ntasks-per-node=1 --kill-on-bad-exit=0 linkgauge"
+    calls = [f"{first} fabric --format json --output {report} --budget 300s,100TB"]
+    calls += [f"{first} gate --slurm --fabric {report}"] if written else []
+    assert (done.returncode, done.stderr, scripts.calls) == (1, "", calls)
