@@ -154,6 +154,38 @@ class Training(Struct, frozen=True, kw_only=True):
     load_seconds_now: float | None = None
 
 
+class JobRate(Struct, frozen=True, kw_only=True):
+    """One kind of collective of one communicator of a job. Rates are bus bandwidth in bytes per second."""
+
+    communicator: str
+    name: str | None = None
+    op: str
+    algorithm: str | None = None
+    protocol: str | None = None
+    size: int  # bytes, as the NCCL Inspector counts them
+    ranks: int
+    nodes: int
+    operations: int
+    seconds: float  # median that the links took: the time of the rank that arrived last
+    observed: float
+    expected: tuple[Expectation, ...] = ()
+    low: bool | None = None  # below an expected rate; null: there was nothing to compare it with
+    slower_from: int | None = None  # number of the operation from which on it is slower
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """What the ranks of a running job recorded."""
+
+    ids: tuple[str, ...] = ()  # Slurm's numbers, if they are known
+    gpus: int
+    nodes: int
+    communicators: int
+    files: int
+    lines: int
+    formats: tuple[str, ...] = ()
+    rates: tuple[JobRate, ...] = ()
+
+
 class Profile(Struct, frozen=True):
     """The machine type and how it was recognised."""
 
@@ -183,3 +215,4 @@ class Report(Struct, frozen=True, kw_only=True):
     topology: Topology = Topology()
     runs: tuple[Run, ...] = ()
     seconds: float | None = None  # from the start of the command to its report
+    job: Job | None = None  # if the report is of a job, not of a node

@@ -9,7 +9,7 @@ import click
 
 from ... import __version__
 from .commands import Commands
-from .options.input import complete_code, from_options, ras_option, state_dir, with_tools
+from .options.input import complete_code, from_options, job_options, ras_option, state_dir, with_tools
 from .options.measuring import measuring_options
 from .options.push import Sinks, sending_options
 from .output.exits import EXIT, INTERRUPTED
@@ -66,6 +66,7 @@ def main() -> None:
     "the size of a checkpoint.",
 )
 @ras_option
+@job_options
 @click.option(
     "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report to FILE instead of standard output."
 )
@@ -88,12 +89,13 @@ def diagnose(
     ignore: tuple[str, ...],
     job: str | None,
     ras: tuple[str, int] | None,
+    of_job: tuple[str | None, str | None],
     output: str | None,
     brief: bool,
     verbose: bool,
     sinks: Sinks,
 ) -> None:
-    """Find faults of the links of this node, or of a recorded node.
+    """Find faults of the links of this node, of a recorded node, or of the nodes of a job (NCCL Inspector).
 
     The command needs no root. If the node is idle, the command measures for some seconds; --level sets how much. Ctrl-C
     stops the measurement and prints the report so far.
@@ -102,7 +104,7 @@ def diagnose(
 
     with clear_errors():
         report, interrupted = reports.report_of(
-            root, source, site, options, context, with_tools, ignore, state_dir, job, ras
+            root, source, site, options, context, with_tools, ignore, state_dir, job, ras, of_job
         )
     if form != "prometheus":
         amount: Amount = "brief" if brief else "full" if verbose else "usual"

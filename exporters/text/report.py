@@ -15,6 +15,8 @@ from ...models.diagnosis.headlines import action
 from ...models.diagnosis.verdict import why_unknown
 from ...models.facts.units import as_bytes
 from ...models.report import Report
+from ..jobs.bus_bandwidth import rates as job_rates
+from ..jobs.bus_bandwidth import read_in_words, title_of
 from .cost import cost
 from .coverage import coverage_text, scope_of
 from .findings import Detail, block, details_of, grouped, has_block, summary
@@ -40,7 +42,11 @@ def as_text(report: Report, colour: bool, amount: Amount = "usual") -> str:
     groups = grouped(report.findings)
     details = details_of(groups, amount == "full")
     blocks = [block(group, paint, details) for group in groups if has_block(group, details)]
-    rates = measured(report, paint) if details in (Detail.WHOLE, Detail.ALL) else ()  # findings name the slow flows
+    rates: Iterable[str] = (
+        measured(report, paint) if details in (Detail.WHOLE, Detail.ALL) else ()
+    )  # findings name the slow flows
+    if report.job is not None:
+        rates = job_rates(report.job, paint, amount == "full")
     sections: tuple[Iterable[str], ...] = (
         first,
         *blocks,
@@ -60,6 +66,8 @@ def _first_part(report: Report, paint: Paint, named: bool) -> Iterator[str]:
     context = "as the job sees it" if report.context == "job" else ""
     node = safe(report.node or "unnamed node") if named else ""
     about = "  ".join(filter(None, (node, machine, context, f"{action(report)} the node")))
+    if report.job is not None:
+        about = "  ".join(filter(None, (title_of(report.job), machine)))
     title = _headline(report)
     first, *others = hanging(f"{title}  ", about, WIDTH, indent=4)
     yield first.replace(title, paint(title, report.verdict), 1)
@@ -125,7 +133,8 @@ def _looked_at(report: Report, full: bool) -> Iterator[str]:
     parts = [f"Judged {evaluated} of {counted(len(report.checks), 'check')}" if report.checks else "Judged nothing"]
     parts += [f"over {', '.join(device_counts(kinds))}"] if device_counts(kinds) else []
     taken = f" Taken {safe(report.taken_at)}{_ORIGINS[report.source]}." if report.taken_at else ""
-    yield from wrap(" ".join(parts) + "." + _sources_read(report, full) + taken, WIDTH)
+    read = f" {read_in_words(report.job)}" if report.job is not None else _sources_read(report, full)
+    yield from wrap(" ".join(parts) + "." + read + taken, WIDTH)
     if evidence := coverage_text(report.coverage, not full):
         yield from wrap(f"Evidence: {evidence}.", WIDTH)
     if any(not finding.silenced for finding in report.findings):

@@ -98,6 +98,10 @@ class Communicator(Struct):
             if len(self.marks) > _MOST_MARKS:
                 del self.marks[1::2]
 
+    def time_before(self, number: int) -> float | None:
+        """A time when the operation was not complete yet, in seconds since 1970: of the last dump before it."""
+        return next((at for marked, at in reversed(self.marks) if marked < number), None)
+
 
 class JobLog(Struct):
     """Everything that was read of a job, and what could not be used."""

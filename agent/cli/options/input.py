@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import click
@@ -61,6 +62,31 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
+
+
+def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options about a job, which the command takes as `of_job`: the table of ranks, and the machine type."""
+
+    @wraps(command)
+    def gathered(*args: Any, ranks: str | None, machine: str | None, **others: Any) -> Any:
+        return command(*args, of_job=(ranks, machine), **others)
+
+    for option in (
+        click.option(
+            "--machine",
+            metavar="TYPE",
+            shell_complete=complete_machine,
+            help="Of a job (NCCL Inspector): the type of its machines, for expected rates (linkgauge profile --list).",
+        ),
+        click.option(
+            "--ranks",
+            metavar="FILE.csv",
+            type=click.Path(),
+            help="Of a job: a table with the columns rank,host,gpu and, if known, rail,leaf.",
+        ),
+    ):
+        gathered = option(gathered)
+    return gathered
 
 
 with_tools = click.option(

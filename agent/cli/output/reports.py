@@ -25,6 +25,7 @@ from .progress import show_progress
 
 if TYPE_CHECKING:
     from ....exporters.text.report import Amount
+    from ...inputs.inspector import Found
 
 _MOST = 5  # warnings about entries of [ignore]
 
@@ -40,11 +41,16 @@ def report_of(
     state_dir: str | None = None,
     job: str | None = None,
     ras: tuple[str, int] | None = None,
+    of_job: tuple[str | None, str | None] = (None, None),
 ) -> tuple[Report, bool]:
     """The report of the input, and whether Ctrl-C interrupted its measurement. Raises BadInput.
 
-    `ras`: host and port of NCCL's RAS subsystem.
+    `ras`: host and port of NCCL's RAS subsystem. `of_job`: table of ranks and machine type, for the NCCL Inspector.
     """
+    if (found := _inspector_files(source, of_job)) is not None:
+        from ..job_report import report_of_job
+
+        return report_of_job(found, *of_job, site, ignore), False
     started = time.monotonic()
     target = inputs.of(root, source, with_tools)
     known = acceptance.of(root, source, state_dir, target.host.now())
@@ -61,6 +67,19 @@ def report_of(
     warn_forced(session)
     warn_unmatched(snapshot, report)
     return replace(report, seconds=round(time.monotonic() - started, 3)), session.interrupted
+
+
+def _inspector_files(source: Sequence[str], of_job: tuple[str | None, str | None]) -> Found | None:
+    """The output of the NCCL Inspector in the input. None: the input is of a node. Raises BadInput."""
+    given = [option for option, value in zip(("--ranks", "--machine"), of_job, strict=True) if value is not None]
+    if not source and not given:
+        return None
+    from ...inputs.inspector import found_in
+
+    found = found_in(source)
+    if not found.files and given:
+        raise site_file.BadInput(f"{given[0]} is for the output of the NCCL Inspector: name its folder with --from")
+    return found if found.files else None
 
 
 def with_serials(sources: tuple[Source, ...]) -> tuple[Source, ...]:

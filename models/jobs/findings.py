@@ -1,0 +1,175 @@
+"""Findings about a job, in the codes of findings about a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..facts.averages import median
+from ..facts.records import Evidence
+from ..facts.units import as_gigabytes, as_size, as_utc
+from ..report import Finding
+from .expected import Rate
+from .late import Late
+from .localization import Located, Part
+from .placement import Unit
+from .waiting import Cause
+
+_MOST_NAMED = 8
+_MOST_EVIDENCE = 6
+_WORDS = {
+    "nic": "the NIC {number} of {host}, its cable or its port of the switch",
+    "rail": "the switches of rail {number}",
+    "leaf": "the leaf switch {leaf}",
+    "node": "the NICs of {host}",
+    "gpu-link": "the links of GPU {number} of {host}",
+    "nvlink": "the links between the GPUs of {host}",
+}
+
+
+def in_words(part: Part) -> str:
+    """The part of a cluster in words: "the leaf switch leaf3"."""
+    return _WORDS[part.kind].format(number=part.number, host=part.host, leaf=part.leaf)
+
+
+def localized_finding(located: Located, rates: Sequence[Rate]) -> Finding:
+    """A part that explains slow communicators. With several parts, or none, it is not decidable which one is slow."""
+    expected, observed, lost = _medians(rates)
+    first = located.parts[0] if len(located.parts) == 1 else None
+    count = len(located.communicators)
+    many = f"{count} communicators reach" if count > 1 else "one communicator reaches"
+    if first is not None:
+        what, cause = in_words(first), f"{many[0].upper()}{many[1:]} that rate, and all of them use it"
+    elif located.parts:
+        named = ", ".join(in_words(part) for part in located.parts[:_MOST_NAMED])
+        more = f" and {len(located.parts) - _MOST_NAMED} more" if len(located.parts) > _MOST_NAMED else ""
+        what, cause = "an unknown link", f"not decidable from this job: {named}{more} would explain it"
+    else:
+        what, cause = "an unknown link", "not decidable from this job: other communicators over the same links are well"
+    return Finding(
+        code="bandwidth-low",
+        kind="measurement",
+        severity="warning",
+        confidence="likely" if first else "possible",
+        subject=first.name if first else _name(rates[0]),
+        fact=f"limits {rates[0].kind.op} to {as_gigabytes(observed)} of {as_gigabytes(expected)}",
+        message=f"{what} limits collectives of the job: {many} {as_gigabytes(observed)} of bus bandwidth where "
+        f"{as_gigabytes(expected)} is expected{lost}",
+        expected=expected,
+        observed=observed,
+        unit="bytes_per_second",
+        basis=rates[0].missed.basis if rates[0].missed else None,
+        expected_source=rates[0].missed.source if rates[0].missed else None,
+        cause=cause,
+        case="in a job",
+        explains=tuple(f"bandwidth-low:{name}" for name in sorted(located.communicators)[:_MOST_NAMED]),
+        since=_since(rates),
+        evidence=_evidence(rates),
+    )
+
+
+def uniform_finding(rates: Sequence[Rate]) -> Finding:
+    """Equal communicators that are all slower than their machines allow."""
+    expected, observed, lost = _medians(rates)
+    one = rates[0]
+    many = f"all {len(rates)} communicators" if len(rates) > 1 else "the communicator"
+    return Finding(
+        code="bandwidth-low",
+        kind="measurement",
+        severity="warning",
+        confidence="possible",
+        subject=_name(one),
+        fact=f"{one.kind.op} reaches {as_gigabytes(observed)} of {as_gigabytes(expected)}",
+        message=f"{many} of {one.shape.ranks} ranks on {one.shape.hosts} nodes: {one.kind.op} of "
+        f"{as_size(one.kind.size)} reaches {as_gigabytes(observed)} of bus bandwidth where {as_gigabytes(expected)} is "
+        f"expected{lost}",
+        expected=expected,
+        observed=observed,
+        unit="bytes_per_second",
+        basis=one.missed.basis if one.missed else None,
+        expected_source=one.missed.source if one.missed else None,
+        cause="not decidable from this job: no equal communicator is faster. Computation that runs at the same time, "
+        "settings of NCCL and the network can cause it",
+        case="in a job",
+        since=_since(rates),
+        evidence=_evidence(rates),
+    )
+
+
+def late_finding(cause: Cause, since: float | None) -> Finding:
+    """A rank for which the others wait, or the ranks of one node, or several of which any can be the cause."""
+    one, host = max(cause.late, key=lambda late: late.waits), cause.host
+    first = cause.whose[0]
+    who = f"{first.process} on {host}" if isinstance(first, Unit) and len(cause.whose) == 1 else f"a process on {host}"
+    hosts = sorted({each if isinstance(each, str) else each.host for each in cause.whose})
+    named = ", ".join(hosts[:_MOST_NAMED])
+    ranks = "; ".join(_ranks(late) for late in cause.late[:_MOST_NAMED])
+    from_number = f", from operation {one.first} on" if one.first is not None else ""
+    return Finding(
+        code="node-slow",
+        kind="measurement",
+        severity="warning",
+        confidence="likely" if host else "possible",
+        subject=host or one.communicator,
+        fact=f"keeps the other ranks waiting for {_milliseconds(one.waits)} per collective",
+        message=f"{who if host else f'a process on {named}'} arrives last in {one.share:.0%} of the collectives; the "
+        f"other ranks wait {_milliseconds(one.waits)} of {_milliseconds(one.of)} in each{from_number}",
+        expected=one.of - one.waits,
+        observed=one.of,
+        unit="seconds",
+        cause=f"its computation or its input is slow, not a link ({ranks})"
+        if host
+        else f"not decidable from this job which of these nodes is slow ({ranks})",
+        case="rank",
+        since=as_utc(since) if since else None,
+        evidence=tuple(Evidence(_ranks(late), _waited(late)) for late in cause.late[:_MOST_EVIDENCE]),
+    )
+
+
+def _ranks(late: Late) -> str:
+    several = ", ".join(map(str, late.ranks[:_MOST_NAMED]))
+    return f"rank {several} of {late.communicator}"
+
+
+def _waited(late: Late) -> str:
+    return f"last in {late.share:.0%}; the others wait {_milliseconds(late.waits)} of {_milliseconds(late.of)}"
+
+
+def _medians(rates: Sequence[Rate]) -> tuple[float, float, str]:
+    """Expected and observed rate, and what the difference costs."""
+    expected = median([one.missed.typical for one in rates if one.missed])
+    observed = median([one.observed for one in rates])
+    slowest = max(rates, key=lambda one: one.taken.seconds)
+    usual = slowest.taken.seconds * slowest.observed / (slowest.missed.typical if slowest.missed else slowest.observed)
+    lost = f"; one {slowest.kind.op} of {as_size(slowest.kind.size)} takes {_milliseconds(slowest.taken.seconds)} "
+    return expected, observed, f"{lost}instead of {_milliseconds(usual)}"
+
+
+def _since(rates: Sequence[Rate]) -> str | None:
+    """The time after which most of these communicators became slower, if all of them did during the job."""
+    changed = [one for one in rates if one.taken.changed is not None]
+    if len(changed) < len(rates):
+        return None
+    noted = [one.communicator.time_before(one.taken.changed) for one in changed if one.taken.changed is not None]
+    times = [at for at in noted if at is not None]
+    return as_utc(min(times)) if times else f"operation {changed[0].taken.changed} of {_name(changed[0])}"
+
+
+def _evidence(rates: Sequence[Rate]) -> tuple[Evidence, ...]:
+    slowest = sorted(rates, key=lambda one: (one.observed, one.communicator.id))
+    return tuple(
+        Evidence(
+            f"communicator {_name(one)}",
+            f"{one.kind.op} of {as_size(one.kind.size)}, {one.shape.ranks} ranks on {one.shape.hosts} nodes: "
+            f"{as_gigabytes(one.observed)}, median of {one.taken.columns}",
+        )
+        for one in slowest[:_MOST_EVIDENCE]
+    )
+
+
+def _name(one: Rate) -> str:
+    name = one.communicator.name
+    return f"{name} ({one.communicator.id})" if name and name not in one.communicator.id else one.communicator.id
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms"

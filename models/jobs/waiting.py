@@ -1,0 +1,112 @@
+"""Which late rank or host is the cause, if several are late because they wait for each other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+
+from msgspec import Struct
+
+from .late import Late, Who
+from .placement import Unit
+
+_MORE = 1.3  # a rank that is late for longer than slow links cost is late by itself too
+
+
+class Cause(Struct, frozen=True):
+    """Late ranks or hosts of which one is the cause. A single one, or several of one host, are the cause."""
+
+    whose: tuple[Who, ...]
+    late: tuple[Late, ...]
+
+    @property
+    def host(self) -> str | None:
+        """The host, if all are on one."""
+        hosts = {one if isinstance(one, str) else one.host for one in self.whose}
+        return hosts.pop() if len(hosts) == 1 else None
+
+
+class Waiting(Struct, frozen=True, dict=True):
+    """Who waits for whom. Keys are communicators; of hosts, only communicators of several hosts."""
+
+    members: Mapping[str, frozenset[Who]]
+    late: Mapping[str, Late]
+    measured: frozenset[str]  # communicators that could show who is late
+    slow: Mapping[str, float]  # seconds that slow links cost in all operations: their members come late to others
+    inside: frozenset[Who] = frozenset()  # late in a communicator of one host, the first after the computation
+
+    @cached_property
+    def names_of(self) -> Mapping[Who, Collection[str]]:
+        """The communicators of each member."""
+        found = defaultdict[Who, list[str]](list)
+        for name, several in self.members.items():
+            for one in several:
+                found[one].append(name)
+        return found
+
+    def behind(self, whose: Collection[Who], spared: Collection[Who] = ()) -> set[Who]:
+        """These, those that waited for one of them, and those that waited for these in turn, except `spared`."""
+        found, new = set(whose), set(whose)
+        while new:
+            names = {name for name, one in self.late.items() if one.who in new}
+            names |= self.unmeasured(new)
+            new = {one for name in names for one in self.members[name]} - found - set(spared)
+            found |= new
+        return found
+
+    def unmeasured(self, whose: Collection[Who]) -> set[str]:
+        """Communicators of these that cannot show who is late: those of a pipeline."""
+        return {name for one in whose for name in self.names_of[one] if name not in self.measured}
+
+    def explained_by_links(self, by_whom: Mapping[Who, Collection[Late]]) -> set[Who]:
+        """Late because of slow links, or because they waited for those. Not who is late for longer than links cost."""
+        lost = (sum(self.slow.get(name, 0.0) for name in names) for names in self.names_of.values())
+        most = _MORE * max(lost, default=0.0)
+        longer = {one for one, late in by_whom.items() if max(each.total for each in late) > most}
+        members = {one for name in self.slow for one in self.members.get(name, ())}
+        return self.behind(members - longer, longer) if most else set()
+
+
+def causes(waiting: Waiting) -> Iterator[Cause]:
+    """Who is late by itself and not because it waited. Only who is late in each communicator is."""
+    by_whom = defaultdict[Who, list[Late]](list)
+    for late in waiting.late.values():
+        by_whom[late.who].append(late)
+    explained = waiting.explained_by_links(by_whom)
+    while True:
+        alone = [one for one in sorted(by_whom.keys() - explained, key=str) if _everywhere(one, waiting, explained)]
+        if not alone:
+            return
+        first = max(alone, key=lambda one: sum(each.total for each in by_whom[one]))
+        linked = {one for name in waiting.unmeasured([first]) for one in waiting.members[name]}
+        several = (first, *(one for one in alone if one != first and one in linked))
+        yield Cause(several, tuple(late for one in several for late in by_whom[one]))
+        explained |= waiting.behind(several, waiting.inside - explained - set(several))
+
+
+def _everywhere(one: Who, waiting: Waiting, explained: Collection[Who]) -> bool:
+    """Whether it is the late one in all its communicators, except where the late one is explained."""
+    names = [name for name in waiting.names_of[one] if name in waiting.measured]
+    late = [waiting.late[name].who if name in waiting.late else None for name in names]
+    return one in late and all(each == one or each in explained for each in late)
+
+
+def causes_of(
+    units: Mapping[str, Collection[Unit]],
+    by_unit: Mapping[str, Late],
+    by_host: Mapping[str, Late],
+    measured: frozenset[str],
+    slow: Mapping[str, float],
+) -> Iterator[Cause]:
+    """Single ranks that are late, then hosts whose ranks are. `units`: communicator -> its units."""
+    hosts = {name: frozenset[Who](unit.host for unit in several) for name, several in units.items()}
+    of_slow = {unit for name in slow for unit in units[name]}
+    inside = frozenset(late.who for name, late in by_unit.items() if len(hosts[name]) == 1 and late.who not in of_slow)
+    members = {name: frozenset[Who](several) for name, several in units.items()}
+    found = list(causes(Waiting(members, by_unit, measured, slow, inside)))
+    yield from found
+    known = {cause.host for cause in found}
+    across = {name: several for name, several in hosts.items() if len(several) > 1}
+    waiting = Waiting(across, by_host, measured, {name: lost for name, lost in slow.items() if name in across})
+    yield from (cause for cause in causes(waiting) if known.isdisjoint(cause.whose))
