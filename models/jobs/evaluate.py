@@ -20,7 +20,7 @@ from ..site.schema import Site
 from ..training.cluster import Cluster
 from .expected import Rate, judged, rate_of, shape_of
 from .findings import late_finding, localized_finding, uniform_finding
-from .late import Late, late_host, late_unit
+from .late import Late, Shown, late_host, late_unit
 from .localization import cleared_by, localize, parts_of
 from .log import Communicator, JobLog, Kind
 from .placement import Place, Row, Unit, places_of, units_of
@@ -145,17 +145,16 @@ def _is_healthy(one: Rate) -> bool:
 def _late_ranks(measured: Sequence[Measured], rates: Sequence[Rate], averaged: bool) -> Iterator[Finding]:
     """One finding for each rank or host that the others wait for."""
     by_id = {one.communicator.id: one for one in measured}
-    of_unit, of_host = dict[str, Late](), dict[str, Late]()
+    of_unit, of_host = dict[str, Late | Shown](), dict[str, Late | Shown]()
     for name, one in by_id.items():
         for find, found in ((late_unit, of_unit), (late_host, of_host)) if one.tables else ():
-            if (late := find(name, tuple(one.tables.values()), one.units, one.operations, averaged)) is not None:
-                found[name] = late
+            found[name] = find(name, tuple(one.tables.values()), one.units, one.operations, averaged)
     slow = defaultdict[str, float](float)
     for rate in rates:
         if rate.missed is not None:
             slow[rate.communicator.id] += rate.lost
     units = {name: frozenset(one.units.values()) for name, one in by_id.items()}
-    for cause in causes_of(units, of_unit, of_host, frozenset(name for name, one in by_id.items() if one.tables), slow):
+    for cause in causes_of(units, of_unit, of_host, slow):
         yield late_finding(cause, _marks(cause, by_id))
 
 

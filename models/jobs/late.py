@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .timing import Times
 
 Who: TypeAlias = Unit | str  # a GPU, or a host
+Shown: TypeAlias = Literal["nobody", "unknown"]  # who is late; unknown: too few operations to tell
 Units: TypeAlias = Mapping[int, Unit]  # of each rank
 
 _FEWEST = 8  # operations in which a late rank is the last
@@ -44,23 +45,23 @@ class Late(Struct, frozen=True):
 
 def late_unit(
     name: str, tables: Sequence[Table], units: Mapping[int, Unit], count: float, averaged: bool
-) -> Late | None:
-    """The rank that is late in a communicator. None: no single one. `count`: operations of one rank."""
+) -> Late | Shown:
+    """The rank that is late in a communicator. `count`: operations of one rank."""
     return _late(name, tables, lambda rank: units[rank], count, averaged)
 
 
 def late_host(
     name: str, tables: Sequence[Table], units: Mapping[int, Unit], count: float, averaged: bool
-) -> Late | None:
-    """The host whose ranks are late in a communicator. None: no single one, or the communicator has one host."""
+) -> Late | Shown:
+    """The host whose ranks are late in a communicator."""
     if len({unit.host for unit in units.values()}) < 2:
-        return None
+        return "nobody"
     return _late(name, tables, lambda rank: units[rank].host, count, averaged)
 
 
 def _late(
     name: str, tables: Sequence[Table], who_of: Callable[[int], Who], count: float, averaged: bool
-) -> Late | None:
+) -> Late | Shown:
     import numpy as np
 
     tables = [one for one in tables if one.ranks == tables[0].ranks]
@@ -75,15 +76,18 @@ def _late(
     own = owner == chosen
     others = times[~own]
     if len(others) == 0:
-        return None
+        return "unknown"
     usual = np.median(others, axis=0)
     waits, whole = float(np.median(usual - times[own].min(axis=0))), float(np.median(usual))
     if averaged:
         sure = len(others) > 1 and waits >= _AVERAGED * whole and waits > 2 * float(np.ptp(others))
     else:
-        sure = last[chosen] >= _least(times.shape[1], own.mean()) and waits >= _WAITS * whole
+        least = _least(times.shape[1], own.mean())
+        if least > times.shape[1] and waits >= _WAITS * whole:
+            return "unknown"
+        sure = last[chosen] >= least and waits >= _WAITS * whole
     if not sure:
-        return None
+        return "nobody"
     return Late(
         communicator=name,
         who=names[chosen],

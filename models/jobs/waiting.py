@@ -8,7 +8,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from .late import Late, Who
+from .late import Late, Shown, Who
 from .placement import Unit
 
 _MORE = 1.3  # a rank that is late for longer than slow links cost is late by itself too
@@ -32,7 +32,7 @@ class Waiting(Struct, frozen=True, dict=True):
 
     members: Mapping[str, frozenset[Who]]
     late: Mapping[str, Late]
-    measured: frozenset[str]  # communicators that could show who is late
+    measured: frozenset[str]  # communicators that show who is late, or that nobody is
     slow: Mapping[str, float]  # seconds that slow links cost in all operations: their members come late to others
     inside: frozenset[Who] = frozenset()  # late in a communicator of one host, the first after the computation
 
@@ -56,7 +56,7 @@ class Waiting(Struct, frozen=True, dict=True):
         return found
 
     def unmeasured(self, whose: Collection[Who]) -> set[str]:
-        """Communicators of these that cannot show who is late: those of a pipeline."""
+        """Communicators of these that do not show who is late: those of a pipeline, or with few operations."""
         return {name for one in whose for name in self.names_of[one] if name not in self.measured}
 
     def explained_by_links(self, by_whom: Mapping[Who, Collection[Late]]) -> set[Who]:
@@ -94,19 +94,39 @@ def _everywhere(one: Who, waiting: Waiting, explained: Collection[Who]) -> bool:
 
 def causes_of(
     units: Mapping[str, Collection[Unit]],
-    by_unit: Mapping[str, Late],
-    by_host: Mapping[str, Late],
-    measured: frozenset[str],
+    by_unit: Mapping[str, Late | Shown],
+    by_host: Mapping[str, Late | Shown],
     slow: Mapping[str, float],
 ) -> Iterator[Cause]:
-    """Single ranks that are late, then hosts whose ranks are. `units`: communicator -> its units."""
+    """Single ranks that are late, then hosts whose ranks are.
+
+    `units`: communicator -> its units. `by_unit` and `by_host`: who is late, for communicators whose times are known.
+    """
     hosts = {name: frozenset[Who](unit.host for unit in several) for name, several in units.items()}
-    of_slow = {unit for name in slow for unit in units[name]}
-    inside = frozenset(late.who for name, late in by_unit.items() if len(hosts[name]) == 1 and late.who not in of_slow)
     members = {name: frozenset[Who](several) for name, several in units.items()}
-    found = list(causes(Waiting(members, by_unit, measured, slow, inside)))
+    of_slow = {unit for name in slow for unit in units[name]}
+    single = {late.who for name, late in _late(by_unit).items() if len(hosts[name]) == 1} - of_slow
+    found = list(causes(_waiting(members, by_unit, slow, single)))
     yield from found
     known = {cause.host for cause in found}
     across = {name: several for name, several in hosts.items() if len(several) > 1}
-    waiting = Waiting(across, by_host, measured, {name: lost for name, lost in slow.items() if name in across})
-    yield from (cause for cause in causes(waiting) if known.isdisjoint(cause.whose))
+    yield from (cause for cause in causes(_waiting(across, by_host, slow)) if known.isdisjoint(cause.whose))
+
+
+def _late(shown: Mapping[str, Late | Shown]) -> dict[str, Late]:
+    return {name: one for name, one in shown.items() if isinstance(one, Late)}
+
+
+def _waiting(
+    members: Mapping[str, frozenset[Who]],
+    shown: Mapping[str, Late | Shown],
+    slow: Mapping[str, float],
+    inside: Collection[Who] = (),
+) -> Waiting:
+    return Waiting(
+        members=members,
+        late=_late(shown),
+        measured=frozenset(name for name, one in shown.items() if one != "unknown"),
+        slow={name: lost for name, lost in slow.items() if name in members},
+        inside=frozenset(inside),
+    )

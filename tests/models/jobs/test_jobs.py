@@ -1,0 +1,111 @@
+"""Reports of synthetic jobs: which link, which rank, or not decidable."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bench.accuracy.jobs.__main__ import findings_of
+from bench.accuracy.jobs.cluster import layout, table_of_ranks
+from bench.accuracy.jobs.simulate import Fault, log_of, machines, simulate
+from linkgauge.models.jobs.evaluate import evaluate_job
+from linkgauge.models.jobs.placement import read_rows
+from linkgauge.models.report import Report
+
+NOISES = (0.02, 0.1)
+NIC = Fault("nic", "node006/nic4", 2)
+RAIL = Fault("rail", "rail3", 2)
+LEAF = Fault("leaf", "leaf1", 2)
+NVLINK = Fault("nvlink", "node003/nvlink", 2)
+THROTTLED = Fault("throttled", "node002", 1.6, (17,))
+INPUT = Fault("input", "node005", 1.6, tuple(range(40, 48)))
+SHARDED, DATA, EXPERT, PIPELINE = "tensor+sharded", "tensor+data", "expert+data", "tensor+pipeline+data"
+
+
+def found(name: str, nodes: int, *faults: Fault, noise: float = 0.02) -> list[tuple[str, str, str]]:
+    findings = findings_of(layout(name, nodes), faults, noise, np.random.default_rng(7))
+    return [(one.code, one.subject, one.confidence) for one in findings]
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    ("name", "nodes", "fault", "expected"),
+    [
+        (SHARDED, 16, NIC, [("bandwidth-low", "node006/nic4", "likely")]),
+        (SHARDED, 16, RAIL, [("bandwidth-low", "rail3", "likely")]),
+        (SHARDED, 16, LEAF, [("bandwidth-low", "leaf1", "likely")]),
+        (SHARDED, 16, NVLINK, [("bandwidth-low", "node003/nvlink", "likely")]),
+        (SHARDED, 8, THROTTLED, [("node-slow", "node002", "likely")]),
+        (SHARDED, 8, INPUT, [("node-slow", "node005", "likely")]),
+        (PIPELINE, 8, THROTTLED, [("node-slow", "node002", "likely")]),
+        (EXPERT, 8, THROTTLED, [("node-slow", "node002", "likely")]),
+        (DATA, 8, THROTTLED, [("node-slow", "node002", "likely")]),
+        (DATA, 8, INPUT, [("node-slow", "node005", "likely")]),
+        # All nodes are in the same groups: their NICs and their rail cannot be told apart.
+        (DATA, 8, NIC, [("bandwidth-low", "dp (dp4)", "possible")]),
+        (DATA, 8, RAIL, [("bandwidth-low", "dp (dp3)", "possible")]),
+        # Stages of one pipeline wait for each other; which of them is slow shows no collective.
+        (PIPELINE, 8, INPUT, [("node-slow", "dp0", "possible")]),
+    ],
+)
+def test_one_fault(name: str, nodes: int, fault: Fault, expected: list[tuple[str, str, str]], noise: float) -> None:
+    result = found(name, nodes, fault, noise=noise)
+    if expected[0][2] == "possible":  # which of the equal communicators is named depends on the noise
+        result = [(code, expected[0][1], sure) for code, _, sure in result]
+    assert result == expected
+
+
+@pytest.mark.parametrize("name", [SHARDED, DATA, EXPERT, PIPELINE, "data"])
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_healthy_job_has_no_finding(name: str, noise: float) -> None:
+    assert found(name, 8, noise=noise) == []
+
+
+def test_two_faults() -> None:
+    assert found(SHARDED, 16, NIC, THROTTLED) == [
+        ("bandwidth-low", "node006/nic4", "likely"),
+        ("node-slow", "node002", "likely"),
+    ]
+    assert found(SHARDED, 16, RAIL, NVLINK) == [
+        ("bandwidth-low", "node003/nvlink", "likely"),
+        ("bandwidth-low", "rail3", "likely"),
+    ]
+
+
+def report(nodes: int, *faults: Fault, machine: bool = True) -> Report:
+    job = layout(SHARDED, nodes)
+    log = log_of(job, simulate(job, faults, 0.02, 48, np.random.default_rng(7)))
+    return evaluate_job(log, 0.0, read_rows(table_of_ranks(job)), machines(nodes) if machine else None)
+
+
+def test_a_fault_that_begins_during_the_job() -> None:
+    """The rate is that after the change, and the report has the number of the operation."""
+    result = report(16, Fault("nic", "node006/nic4", 2, start=30))
+    (finding,) = result.findings
+    assert finding.subject == "node006/nic4"
+    assert finding.since is not None
+    assert "operation 30" in finding.since
+    assert result.job is not None
+    assert {one.slower_from for one in result.job.rates if one.low} == {30}
+    (finding,) = report(8, Fault("throttled", "node002", 1.6, (17,), start=30)).findings
+    assert "from operation 60 on" in finding.message or "from operation 30 on" in finding.message
+
+
+def test_without_a_machine_type_equal_communicators_are_compared() -> None:
+    result = report(16, NIC, machine=False)
+    assert [(one.code, one.subject, one.basis) for one in result.findings] == [("bandwidth-low", "node006/nic4", "kin")]
+    assert result.profile is None
+
+
+def test_all_communicators_slow_is_not_decidable() -> None:
+    """Computation at the same time and settings of NCCL slow all of them; that is no fault of one link."""
+    slow = [Fault("rail", f"rail{rail}", 2) for rail in range(8)]
+    findings = report(8, *slow).findings
+    assert {(one.code, one.confidence, one.severity) for one in findings} == {("bandwidth-low", "possible", "warning")}
+    assert all("no equal communicator is faster" in (one.cause or "") for one in findings)
+
+
+@pytest.mark.parametrize("text", ["", "rank,host\n", "rank,host,gpu\n0,a,x\n", "rank,host,gpu\n0,a,0\n0,b,0\n", "\x00"])
+def test_a_damaged_table_of_ranks_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="first line|no rank|same rank|line contains NUL"):
+        read_rows(text)
