@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from ..inventory.assemble import assemble
 from ..report import Finding, Job, JobRate, Profile, Report
 from ..site.schema import Site
 from ..training.cluster import Cluster
-from .expected import Rate, judged, rate_of, shape_of
+from .expected import Rate, implausible, judged, rate_of, shape_of
 from .findings import late_finding, localized_finding, uniform_finding
 from .late import Late, Shown, late_host, late_unit
 from .localization import cleared_by, localize, parts_of
@@ -58,9 +58,11 @@ def evaluate_job(
     """The report of a job. `rows`: the user's table of ranks. `cluster`: its machines, if their type is known."""
     places = places_of(log, rows)
     measured = [_measured(one, places) for one in log.communicators.values()]
+    wrong = implausible(_rates(measured), cluster)
+    measured = [replace(one, tables={}) if one.communicator.id in wrong else one for one in measured]
     rates = judged(_rates(measured), cluster)
     found = [*_slow_links(measured, rates), *_late_ranks(measured, rates, log.averaged)]
-    gaps = (*_problems(log), *_not_judged(measured), *_without_machine(rates, cluster))
+    gaps = (*_problems(log), *_not_judged(measured, wrong), *_without_machine(rates, cluster))
     empty = assemble((), site or Site(), now, origin="dumps")
     named = [replace(one, device=one.subject, silenced=silenced(empty, one)) for one in found]
     findings = tuple(with_remedies(empty, sorted(named, key=lambda one: (one.code, one.confidence, one.subject))))
@@ -194,19 +196,21 @@ def _without_machine(rates: Sequence[Rate], cluster: Cluster | None) -> Iterator
         yield NotChecked(what="job", subject="rates", reason=Reason.NO_EXPECTATION, detail=detail, how=how)
 
 
-def _not_judged(measured: Sequence[Measured]) -> Iterator[NotChecked]:
-    """Communicators without all ranks, or whose lines contradict each other."""
-    gaps = [gap for one in measured if (gap := _gap(one)) is not None]
+def _not_judged(measured: Sequence[Measured], wrong: Collection[str]) -> Iterator[NotChecked]:
+    """Communicators without all ranks, or whose lines contradict each other or what links can do."""
+    gaps = [gap for one in measured if (gap := _gap(one, wrong)) is not None]
     yield from gaps[:_MOST_GAPS]
     if len(gaps) > _MOST_GAPS:
         detail = f"{len(gaps) - _MOST_GAPS} more communicators lack ranks or contradict themselves"
         yield NotChecked(what="job", subject="communicators", reason=Reason.OTHER, detail=detail)
 
 
-def _gap(one: Measured) -> NotChecked | None:
+def _gap(one: Measured, wrong: Collection[str]) -> NotChecked | None:
     known, of = len(one.communicator.members), one.communicator.n_ranks
     double = sum(member.duplicate for member in one.communicator.members.values())
-    if one.communicator.inconsistent:
+    if one.communicator.id in wrong:
+        detail = "its times are shorter than its links allow"
+    elif one.communicator.inconsistent:
         detail = "its lines differ in the number of its ranks"
     elif double:
         detail = f"two processes say that they are the same rank, for {double} of its ranks"

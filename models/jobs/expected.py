@@ -24,6 +24,8 @@ _BOUND = 0.5  # share of the rate of long messages from which on the bandwidth c
 _FEWEST_EQUAL = 3  # communicators besides the one that is judged
 _BELOW_EQUAL = 0.8  # of the median of equal communicators; they differ by a few percent
 _ERRORS = 4  # standard errors
+_FASTEST = 4e12  # bytes per second: more than twice that of any GPU's links to its peers (links.toml)
+_ABOVE = 1.5  # times the rate of the fastest good machines
 
 
 class Shape(Struct, frozen=True):
@@ -102,6 +104,20 @@ def modelled(kind: Kind, shape: Shape, cluster: Cluster) -> Expectation | None:
         bottleneck=found.level,
         source=f"{cluster.name}, {shape.most} of {per_host} GPUs of each node: {found.source}",
     )
+
+
+def implausible(rates: Iterable[Rate], cluster: Cluster | None) -> frozenset[str]:
+    """Communicators with a rate that no link gives: their times are wrong."""
+    found = set[str]()
+    highest = dict[tuple[Kind, Shape], float]()
+    for one in rates:
+        key = one.kind, one.shape
+        if key not in highest:
+            model = modelled(*key, cluster) if cluster else None
+            highest[key] = _ABOVE * model.high if model else _FASTEST
+        if one.observed > highest[key]:
+            found.add(one.communicator.id)
+    return frozenset(found)
 
 
 def judged(rates: Iterable[Rate], cluster: Cluster | None) -> tuple[Rate, ...]:

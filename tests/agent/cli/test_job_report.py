@@ -1,0 +1,156 @@
+"""`linkgauge diagnose --from` with the output of the NCCL Inspector."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from bench.accuracy.jobs.cluster import layout, table_of_ranks
+from bench.accuracy.jobs.simulate import Fault, log_of, simulate
+from bench.accuracy.jobs.text import write_files
+from linkgauge.agent.cli.main import main
+
+NIC = Fault("nic", "node003/nic4", 2, start=24)
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a job on four nodes, one NIC of which becomes slow; beside it the table of ranks."""
+    folder = tmp_path_factory.mktemp("job") / "nccl-inspector-4711"
+    made = layout("tensor+sharded", 4)
+    write_files(folder, log_of(made, simulate(made, [NIC], 0.02, 48, np.random.default_rng(3))))
+    (folder.parent / "ranks.csv").write_text(table_of_ranks(made))
+    return folder
+
+
+def run(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(main, ["diagnose", *words])
+    return done.exit_code, done.output
+
+
+def report(folder: Path, *words: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(run("--from", str(folder), "--format", "json", *words)[1])
+    return result
+
+
+def test_text(job: Path) -> None:
+    code, text = run("--from", str(job), "--ranks", str(job.parent / "ranks.csv"), "--machine", "nvidia-dgx-h100")
+    assert code == 1
+    lines = [line for line in text.splitlines() if not line.startswith(("Taken", "Judged"))]
+    assert lines[:2] == [
+        "DEGRADED  a job, 32 GPUs on 4 nodes  nvidia-dgx-h100",
+        "WARNING  node003/nic4 limits all_reduce to 18.8 GB/s of 37.6 GB/s: measure it when the node is",
+    ]
+    table = lines[lines.index(next(line for line in lines if line.startswith("BUS BANDWIDTH"))) :]
+    assert table[1].startswith("  all_reduce 512 MiB, 2 ranks on 2 nodes ")
+    assert table[2:4] == [
+        "    low   replica12: 18.8 GB/s, 28.6 ms, since operation 24",
+        "  reduce_scatter 256 MiB, 2 ranks on 2 nodes               16     18.8     37.6      37.6  =====-----",
+    ]
+    assert "32 files of the NCCL Inspector, format v4.3" in text.replace("\n", " ")
+
+
+def test_json(job: Path) -> None:
+    told = report(job, "--ranks", str(job.parent / "ranks.csv"))
+    (finding,) = told["findings"]
+    assert (finding["code"], finding["subject"], finding["since"]) == (
+        "bandwidth-low",
+        "node003/nic4",
+        "2025-05-23T20:00:01Z",
+    )
+    assert {key: told["job"][key] for key in ("gpus", "nodes", "communicators", "files", "formats")} == {
+        "gpus": 32,
+        "nodes": 4,
+        "communicators": 36,
+        "files": 32,
+        "formats": ["v4.3"],
+    }
+    low = [one["communicator"] for one in told["job"]["rates"] if one["low"]]
+    assert low == ["replica12", "shard12"]
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> Callable[[str], str]:
+    """Change some of the lines as JSON."""
+
+    def apply(text: str) -> str:
+        lines = [json.loads(line) for line in text.splitlines()]
+        for line in lines:
+            change(line)
+        return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+    return apply
+
+
+def header(**values: object) -> Callable[[dict[str, Any]], object]:
+    return lambda line: line.get("header", {}).update(values) if "header" in line else None
+
+
+def times(factor: float) -> Callable[[dict[str, Any]], object]:
+    def change(line: dict[str, Any]) -> None:
+        if "coll_perf" in line:
+            line["coll_perf"]["coll_exec_time_us"] = int(factor * line["coll_perf"]["coll_exec_time_us"])
+
+    return change
+
+
+def clock(line: dict[str, Any]) -> None:
+    if "metadata" in line:
+        line["metadata"]["dump_timestamp_us"] += 5 * 3600 * 10**6
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (changed(header(n_ranks=999)), "whose n_ranks differs"),
+        (changed(header(rank=0)), "another process has too"),
+        (changed(header(rank=-1)), "a rank that its communicator does not have"),
+        (changed(times(-1)), "an impossible time"),
+        (lambda text: text[: len(text) // 2], "last lines that were not complete"),
+        (lambda text: text.replace('"coll_sn"', '"coll_sn'), "damaged lines"),
+        (lambda text: "\n".join(text.splitlines()[1:]) + "\n", "lines without a communicator"),
+        (lambda text: text.replace('"id": "', '"id": "other job ').replace("node", "elsewhere"), ""),
+        (changed(times(0.001)), "its times are shorter than its links allow"),
+        (changed(times(1000)), ""),
+    ],
+)
+def test_hostile_lines_are_reported_and_name_no_link(
+    change: Callable[[str], str], problem: str, tmp_path: Path
+) -> None:
+    """The files of two ranks of a healthy job are damaged. No finding is critical, and none names a link for sure."""
+    made = layout("tensor+sharded", 4)
+    write_files(tmp_path, log_of(made, simulate(made, [], 0.02, 48, np.random.default_rng(3))))
+    for name in ("node001-pid1003.log", "node002-pid1005.log"):
+        (tmp_path / name).write_text(change((tmp_path / name).read_text()))
+    told = report(tmp_path, "--machine", "nvidia-dgx-h100")
+    assert [one for one in told["findings"] if one["severity"] == "critical" or one["code"] == "bandwidth-low"] == []
+    assert problem in " ".join(one["why"] for one in told["not_checked"])
+
+
+def test_clocks_that_differ_are_reported(tmp_path: Path) -> None:
+    made = layout("tensor+sharded", 4)
+    write_files(tmp_path, log_of(made, simulate(made, [], 0.02, 48, np.random.default_rng(3))))
+    for path in tmp_path.glob("node001-*"):
+        path.write_text(changed(clock)(path.read_text()))
+    told = report(tmp_path)
+    assert told["findings"] == []
+    assert "the clocks of its hosts differ by at least 17912 s" in " ".join(one["why"] for one in told["not_checked"])
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--ranks", "x.csv"], "--ranks is for the output of the NCCL Inspector: name its folder with --from"),
+        (["--from", "JOB", "--ranks", "/nowhere"], "--ranks /nowhere: No such file or directory"),
+        (["--from", "JOB", "--machine", "dgx"], "no machine type is called 'dgx'"),
+    ],
+)
+def test_mistakes(words: list[str], error: str, job: Path) -> None:
+    code, text = run(*(str(job) if word == "JOB" else word for word in words))
+    assert code == 64
+    assert error in text
