@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec import Struct
-
-from ...models.facts.units import as_gigabits, as_gigabytes
+from ...models.graph.device_tree import DeviceTree, device_tree
 from ...models.graph.topology import FABRIC, Device, Link, Topology
+from .link_rates import bundle_of, is_slower, rate_of
 from .terminal import Paint, hanging, painter, safe, short
 from .vocabulary import device_in_words
 
@@ -15,18 +14,9 @@ WIDTH = 98
 _DEEPEST = 40  # columns of indentation
 _LONGEST_NAME = 48
 _PORTS = frozenset({"root-port", "upstream-port", "downstream-port", "bridge"})
-_ACROSS = frozenset({"nvlink", "xgmi", "c2c", "member", "net"})  # cross links of the tree
 _SWITCHES = frozenset({"nvswitch", "fabric"})
 _OF_THE_KERNEL = frozenset({"netdev", "disk"})  # often hundreds without hardware: veth, loop
 _ROOTS = frozenset({"host", "package", "numa", "host-bridge", "fabric"})
-
-
-class _Tree(Struct, frozen=True):
-    """A tree with each device once, below the sender of its link."""
-
-    below: dict[str, list[Device]]
-    link: dict[str, Link]  # device -> the link to its parent
-    across: dict[str, list[tuple[Device, list[Link]]]]  # device -> other devices with the parallel links to each
 
 
 def as_tree(topology: Topology, colour: bool = False) -> str:
@@ -34,7 +24,7 @@ def as_tree(topology: Topology, colour: bool = False) -> str:
 
     A link shows its present rate in one direction, and the rated one if it is slower: "31.5 of 63.0 GB/s".
     """
-    tree, paint = _grow(topology), painter(colour)
+    tree, paint = device_tree(topology), painter(colour)
     tops = [device for device in topology.devices if device.id not in tree.link]
     rooted = {device.id for device in tops if device.kind in _ROOTS or device.id in tree.below}
     lines = list(_entries([device for device in tops if device.id in rooted], tree, 0, None, paint))
@@ -43,54 +33,7 @@ def as_tree(topology: Topology, colour: bool = False) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _grow(topology: Topology) -> _Tree:
-    """The parent of a device is the sender of the first link to it, unless that makes a cycle."""
-    devices = {device.id: device for device in topology.devices}
-    tree = _Tree({}, {}, {})
-    above: dict[str, str] = {}
-    for link in topology.links:
-        if link.a not in devices or link.b not in devices:
-            continue
-        a, b = devices[link.a], devices[link.b]
-        if link.kind in _ACROSS or a.kind == b.kind == "package" or b.id in above or b.id in _line(a.id, above):
-            _cross(tree, link, a, b)
-        else:
-            above[link.b] = link.a
-            tree.link[link.b] = link
-    for device in topology.devices:
-        if device.id in above:
-            tree.below.setdefault(above[device.id], []).append(device)
-    return tree
-
-
-def _line(name: str, above: dict[str, str]) -> Iterator[str]:
-    """The device and all its ancestors."""
-    yield name
-    while name in above:
-        name = above[name]
-        yield name
-
-
-def _cross(tree: _Tree, link: Link, a: Device, b: Device) -> None:
-    """Record a cross link at its sender, at both ends between GPUs, and at the array for a member of an array."""
-    if link.kind != "member":
-        _note(tree, link, a, b)
-    if link.kind == "member" or (a.kind == b.kind == "gpu" and a is not b):
-        _note(tree, link, b, a)
-
-
-def _note(tree: _Tree, link: Link, here: Device, there: Device) -> None:
-    """Add the link to its group of parallel links. The NVSwitches of one GPU form one group."""
-    others = tree.across.setdefault(here.id, [])
-    for other, links in others:
-        switches = link.kind == "nvlink" and other.kind in _SWITCHES and there.kind in _SWITCHES
-        if links[0].kind == link.kind and (other is there or switches):
-            links.append(link)
-            return
-    others.append((there, [link]))
-
-
-def _entries(devices: Sequence[Device], tree: _Tree, indent: int, numa: int | None, paint: Paint) -> Iterator[str]:
+def _entries(devices: Sequence[Device], tree: DeviceTree, indent: int, numa: int | None, paint: Paint) -> Iterator[str]:
     """The lines of the devices and their subtrees. Devices that show only an id share one line at the end."""
     folded: dict[str, list[str]] = {}
     for device in devices:
@@ -104,10 +47,10 @@ def _entries(devices: Sequence[Device], tree: _Tree, indent: int, numa: int | No
         yield from (paint(line, "dim") for line in hanging(first, ", ".join(names), WIDTH))
 
 
-def _title(device: Device, tree: _Tree) -> str | None:
+def _title(device: Device, tree: DeviceTree) -> str | None:
     """The title of the shared line of a device that shows only its id; None for other devices."""
     link = tree.link.get(device.id)
-    if device.id in tree.below or device.id in tree.across or device.aliases or _rate(link):
+    if device.id in tree.below or device.id in tree.across or device.aliases or rate_of(link):
         return None
     if device.kind in _PORTS:
         return "nothing below"
@@ -118,13 +61,13 @@ def _title(device: Device, tree: _Tree) -> str | None:
     return None
 
 
-def _entry(device: Device, tree: _Tree, indent: int, numa: int | None, paint: Paint) -> Iterator[str]:
+def _entry(device: Device, tree: DeviceTree, indent: int, numa: int | None, paint: Paint) -> Iterator[str]:
     """The line of a device and its subtree. A port with a single device shares the line of this device."""
     port = ""
     if _is_passed(device, tree):
         port, device = f"{safe(device.id)} > ", tree.below[device.id][0]
     link = tree.link.get(device.id)
-    rate = _rate(link)
+    rate = rate_of(link)
     place = device.numa_node not in (None, numa) and device.kind != "numa"
     details = [_called(device), rate, f"NUMA node {device.numa_node}" if place else ""]
     details += [short(device.name, _LONGEST_NAME) or _numbers(device), *_joined(tree.across.get(device.id, ()))]
@@ -132,15 +75,15 @@ def _entry(device: Device, tree: _Tree, indent: int, numa: int | None, paint: Pa
     for line in hanging(
         margin, f"{port}{safe(device.id)}  {', '.join(filter(None, details))}", WIDTH, indent=len(margin) + 4
     ):
-        yield line.replace(rate, paint(rate, "slower"), 1) if rate and _is_slower(link) else line
+        yield line.replace(rate, paint(rate, "slower"), 1) if rate and is_slower(link) else line
     numa = device.numa_node if device.kind == "numa" else numa
     yield from _entries(tree.below.get(device.id, ()), tree, indent + 2, numa, paint)
 
 
-def _is_passed(device: Device, tree: _Tree) -> bool:
+def _is_passed(device: Device, tree: DeviceTree) -> bool:
     """Whether a port has nothing to show except the one device below it."""
     below, link = tree.below.get(device.id, ()), tree.link.get(device.id)
-    if device.kind not in _PORTS or len(below) != 1 or device.id in tree.across or _rate(link):
+    if device.kind not in _PORTS or len(below) != 1 or device.id in tree.across or rate_of(link):
         return False
     return tree.link[below[0].id].kind == "pcie"
 
@@ -158,31 +101,11 @@ def _numbers(device: Device) -> str:
     return f"{device.vendor:04x}:{device.device:04x}"
 
 
-def _rate(link: Link | None) -> str:
-    """ "63.0 GB/s"; "31.5 of 63.0 GB/s" if it runs below its rated speed; for a port also in Gb/s."""
-    if link is None or (link.rated is None and link.trained is None):
-        return ""
-    runs = link.trained if link.trained is not None else link.rated
-    assert runs is not None
-    text = as_gigabytes(runs)
-    if _is_slower(link):
-        text = f"{text.removesuffix(' GB/s')} of {as_gigabytes(link.rated or 0)}"
-    if link.rated_back is not None and link.rated_back != link.rated:
-        text += f", back {as_gigabytes(link.rated_back)}"
-    return f"{text} ({as_gigabits(runs)})" if link.kind == "port" else text
-
-
-def _is_slower(link: Link | None) -> bool:
-    if link is None or link.rated is None or link.trained is None:
-        return False
-    return link.trained < link.rated * 0.999  # tolerance for rounding of equal generation and width
-
-
 def _joined(across: Iterable[tuple[Device, list[Link]]]) -> Iterator[str]:
     """The cross links of a device, with equal links grouped."""
     others: dict[tuple[str, str], list[str]] = {}
     for other, links in across:
-        title = "members" if links[0].kind == "member" else _bundle(links)
+        title = "members" if links[0].kind == "member" else bundle_of(links)
         itself = links[0].a == links[0].b  # a link from a device to itself: its memory
         others.setdefault((title, _down(links)), []).append("" if itself else _there(other, links))
     for (title, down), names in others.items():
@@ -196,22 +119,6 @@ def _there(other: Device, links: Sequence[Link]) -> str:
     if other.kind in _SWITCHES and len(ends) > 1:
         return f"{len(ends)} NVSwitches"
     return safe(other.aliases[0] if other.kind == "gpu" and other.aliases else other.id)
-
-
-def _bundle(links: Sequence[Link]) -> str:
-    """Parallel links and their total rate: "17 of 18 x NVLink 425.0 of 450.0 GB/s"."""
-    kind = {"nvlink": "NVLink", "xgmi": "xGMI", "c2c": "C2C"}.get(links[0].kind, safe(links[0].kind))
-    up = [link for link in links if link.trained != 0]
-    now = [link.trained if link.trained is not None else link.rated for link in up]
-    able = [link.rated for link in links if link.rated is not None]
-    few = len(up) < len(links)
-    count = f"{len(up)} of {len(links)} x {kind}" if few else f"{len(links)} x {kind}" if len(links) > 1 else kind
-    known = [rate for rate in now if rate is not None]
-    if not known or len(known) < len(up):
-        return count
-    whole = as_gigabytes(sum(able))
-    text = as_gigabytes(sum(known))
-    return f"{count} {text.removesuffix(' GB/s')} of {whole}" if few and len(able) == len(links) else f"{count} {text}"
 
 
 def _down(links: Sequence[Link]) -> str:
