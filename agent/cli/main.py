@@ -152,15 +152,19 @@ def accept(
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "nccl-xml"]),
+    type=click.Choice(["text", "json", "nccl-xml", "svg"]),
     default="text",
-    help="nccl-xml is a file for NCCL and RCCL (NCCL_TOPO_FILE).  [default: text]",
+    help="nccl-xml is a file for NCCL and RCCL (NCCL_TOPO_FILE). svg is a picture with rates and findings.  "
+    "[default: text]",
 )
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write to FILE instead of standard output.")
 @click.option("--matrix", is_flag=True, help="Show the path types between GPUs and NICs, like nvidia-smi topo -m.")
 @click.option("--rates", is_flag=True, help="Show the matrix with link rates (GB/s in one direction).")
 @click.option("--copies", is_flag=True, help="Show the matrix with the typical rates of copies (GB/s).")
 @click.option("--conflicts", is_flag=True, help="Show values that differ between two sources.")
+@click.option(
+    "--path", metavar="A B", nargs=2, help="With --format svg: mark the path between two devices and its bottleneck."
+)
 def topology(
     root: str,
     source: tuple[str, ...],
@@ -172,6 +176,7 @@ def topology(
     rates: bool,
     copies: bool,
     conflicts: bool,
+    path: tuple[str, str] | None,
 ) -> None:
     """Show the devices of this node and the rates of its links."""
     views = [name for name, on in (("rates", rates), ("copies", copies), ("conflicts", conflicts)) if on]
@@ -179,9 +184,16 @@ def topology(
         raise click.UsageError(f"--matrix, --rates, --copies and --conflicts are text: leave out --format {form}")
     if len(views) > 1:
         raise click.UsageError(f"--{views[0]} and --{views[1]} exclude each other")
+    if path and form != "svg":
+        raise click.UsageError("--path marks a path in a picture: add --format svg")
     from .output import reports
 
     with clear_errors():
+        if form == "svg":
+            from .output.picture import picture_of
+
+            write(picture_of(root, source, site, with_tools, path), output)
+            return
         snapshot = reports.snapshot_of(root, source, site, with_tools)
     write(reports.rendered_topology(snapshot, views[0] if views else "matrix" if matrix else form), output)
 

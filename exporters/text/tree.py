@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...models.graph.device_tree import DeviceTree, device_tree
 from ...models.graph.topology import FABRIC, Device, Link, Topology
-from .link_rates import bundle_of, is_slower, rate_of
+from .quantities import bundle_of, is_slower, rate_of
 from .terminal import Paint, hanging, painter, safe, short
 from .vocabulary import device_in_words
 

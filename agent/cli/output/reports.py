@@ -51,6 +51,23 @@ def report_of(
         from ..job_report import report_of_job
 
         return report_of_job(found, *of_job, site, ignore), False
+    _, report, interrupted = examined(root, source, site, options, context, with_tools, ignore, state_dir, job, ras)
+    return report, interrupted
+
+
+def examined(
+    root: str,
+    source: Sequence[str],
+    site: str | None,
+    options: MeasurementOptions,
+    context: Context,
+    with_tools: bool,
+    ignore: Sequence[str] = (),
+    state_dir: str | None = None,
+    job: str | None = None,
+    ras: tuple[str, int] | None = None,
+) -> tuple[Snapshot, Report, bool]:
+    """As report_of, for a node, with the evaluated snapshot."""
     started = time.monotonic()
     target = inputs.of(root, source, with_tools)
     known = acceptance.of(root, source, state_dir, target.host.now())
@@ -66,7 +83,8 @@ def report_of(
         snapshot, report = examine(target.host, readers, probes, ours, known.baseline, context, known.at, before)
     warn_forced(session)
     warn_unmatched(snapshot, report)
-    return replace(report, seconds=round(time.monotonic() - started, 3)), session.interrupted
+    report = replace(report, seconds=round(time.monotonic() - started, 3))
+    return snapshot, report, session.interrupted
 
 
 def _inspector_files(source: Sequence[str], of_job: tuple[str | None, str | None]) -> Found | None:

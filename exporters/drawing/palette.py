@@ -1,0 +1,41 @@
+"""Colours of pictures and pages, for light and dark screens.
+
+Each colour of a state is readable on its background (WCAG 2.2: contrast of 4.5 for text), and readers with any of the
+three kinds of colour blindness can tell the states apart. tests/exporters/drawing computes both. What was not read is
+grey and dotted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+LIGHT: Mapping[str, str] = {
+    "back": "#ffffff",
+    "text": "#1b1f24",
+    "soft": "#57606a",
+    "line": "#c3cad2",
+    "panel": "#f6f8fa",
+    "good": "#0e66b3",
+    "warning": "#996300",
+    "critical": "#bc0457",
+    "unread": "#636c76",
+    "path": "#ffe58a",
+}
+DARK: Mapping[str, str] = {
+    "back": "#0f1419",
+    "text": "#e6edf3",
+    "soft": "#9aa7b4",
+    "line": "#3d444d",
+    "panel": "#161b22",
+    "good": "#4c8ff0",
+    "warning": "#ffcd28",
+    "critical": "#f54678",
+    "unread": "#96a0aa",
+    "path": "#5c4a00",
+}
+STATES = ("good", "warning", "critical", "unread")
+
+
+def variables(colours: Mapping[str, str]) -> str:
+    """The colours as CSS custom properties: "--back: #ffffff; --text: ..."."""
+    return " ".join(f"--{name}: {value};" for name, value in colours.items())

@@ -1,0 +1,85 @@
+"""A report's topology as an SVG picture, as a file or as a part of a page."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+import jinja2
+
+from ...models.report import Report
+from ..text.terminal import safe
+from ..text.vocabulary import counted
+from .layout import drawing_of
+from .margins import with_margins
+from .palette import DARK, LIGHT, STATES, variables
+from .path import Path, no_path
+from .shapes import SIZE, SMALL, TITLE
+
+_TEMPLATE = "picture.svg.jinja"
+_RULES = f"""
+.lg text {{ font: {SMALL}px system-ui, "DejaVu Sans", sans-serif; fill: var(--soft); unicode-bidi: isolate; }}
+.lg .name {{ font-size: {SIZE}px; font-weight: 700; fill: var(--text); }} .lg .rate {{ fill: var(--text); }}
+.lg .title {{ font-size: {TITLE}px; font-weight: 700; fill: var(--text); }} .lg .head {{ fill: var(--soft); }}
+.lg .ground {{ fill: var(--back); }} .lg rect {{ fill: var(--panel); stroke: var(--line); stroke-width: 1.2; }}
+.lg rect.ground {{ fill: var(--back); stroke: none; }} .lg rect.bar {{ stroke: var(--soft); }}
+.lg polyline {{ fill: none; }} .lg .track {{ stroke: var(--line); }} .lg .path {{ stroke: var(--path); }}
+.lg .unread {{ stroke-dasharray: 2 4; }} .lg rect.unread {{ stroke-dasharray: 4 4; }}
+.lg .bare {{ stroke-dasharray: 7 5; }}
+"""
+
+
+def as_svg(report: Report, path: Path | None = None) -> str:
+    """The picture as a file of its own, with title, legend and styles."""
+    return _rendered(report, path or no_path(), whole=True)
+
+
+def svg_part(report: Report) -> str:
+    """The picture as a part of a page that has `svg_rules` and the variables of palette.py."""
+    return _rendered(report, no_path(), whole=False)
+
+
+@cache
+def svg_rules() -> str:
+    """The CSS rules of a picture."""
+    states = "".join(
+        f".lg .wire.{one} {{ stroke: var(--{one}); }} .lg text.{one} {{ fill: var(--{one}); font-weight: 700; }}\n"
+        f".lg rect.{one} {{ stroke: var(--{one}); stroke-width: 2.5; }}\n"
+        for one in STATES
+        if one != "good"
+    )
+    return f"{_RULES}.lg .wire.good {{ stroke: var(--good); }}\n{states}"
+
+
+def _rendered(report: Report, path: Path, whole: bool) -> str:
+    drawing, diagram = drawing_of(report, path)
+    style = f".lg {{ color-scheme: light dark; {variables(LIGHT)} }}\n"
+    style += f"@media (prefers-color-scheme: dark) {{ .lg {{ {variables(DARK)} }} }}{svg_rules()}"
+    return _template().render(
+        drawing=with_margins(drawing, diagram, report, path, whole),
+        summary=f"{safe(report.node or 'this node')}: {report.verdict}, {counted(len(report.findings), 'finding')}",
+        style=style if whole else "",
+    )
+
+
+@cache
+def _template() -> jinja2.Template:
+    with open(os.path.join(os.path.dirname(__file__), _TEMPLATE), encoding="utf-8") as file:
+        environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_visible)
+        environment.filters["px"] = _pixels
+        environment.filters["points"] = _points
+        return environment.from_string(file.read())
+
+
+def _visible(value: object) -> object:
+    """Texts without control characters, which XML forbids, and without direction marks."""
+    return "\n".join(map(safe, value.split("\n"))) if type(value) is str else value
+
+
+def _pixels(value: float) -> str:
+    """A position with at most one digit after the point."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _points(points: tuple[tuple[float, float], ...]) -> str:
+    return " ".join(f"{_pixels(x)},{_pixels(y)}" for x, y in points)

@@ -1,0 +1,140 @@
+"""The picture of a node: no text touches another text, a line or the border of a box, and each fault has its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given
+from msgspec.structs import replace
+
+from linkgauge.exporters.drawing.layout import drawing_of
+from linkgauge.exporters.drawing.margins import with_margins
+from linkgauge.exporters.drawing.path import no_path, path_of
+from linkgauge.exporters.drawing.shapes import Drawing, Label, Line, Rectangle
+from linkgauge.models.graph.topology import Topology
+from linkgauge.models.report import Report
+from linkgauge.probes.host.recorded import Recorded
+from tests.support.nodes.described import EACH, node, report_of
+from tests.support.nodes.drawn_nodes import nodes
+from tests.support.nodes.large_node import seventy_two, sixteen, wide
+from tests.support.screens import SCREENS, screen
+
+Area: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+def picture(report: Report) -> Drawing:
+    drawing, diagram = drawing_of(report, no_path())
+    return with_margins(drawing, diagram, report, no_path(), whole=True)
+
+
+def overlaps(drawing: Drawing) -> list[tuple[str, str]]:
+    """Pairs of texts that overlap, texts on the border of a box, and texts on a line."""
+    boxes = [(label, label.box) for label in drawing.labels]
+    boxes.sort(key=lambda one: one[1][1])
+    found = [(one.text, two.text) for (one, a), (two, b) in _near(boxes) if _touch(a, b)]
+    for label, area in boxes:
+        found += [(label.text, box.title) for box in drawing.boxes if _crosses(area, box)]
+        found += [(label.text, str(line.points)) for line in drawing.lines if _meets(label, line)]
+        if area[2] > drawing.width or area[3] > drawing.height or min(area) < 0:
+            found.append((label.text, "the edge of the picture"))
+    return found
+
+
+def _near(boxes: Sequence[tuple[Label, Area]]) -> list[tuple[tuple[Label, Area], tuple[Label, Area]]]:
+    return [pair for pair in combinations(boxes, 2) if pair[1][1][1] < pair[0][1][3]]
+
+
+def _touch(a: Area, b: Area) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _crosses(area: Area, box: Rectangle) -> bool:
+    """Whether the text is partly inside the box."""
+    left, top, right, bottom = box.x, box.y, box.x + box.width, box.y + box.height
+    inside = left <= area[0] and area[2] <= right and top <= area[1] and area[3] <= bottom
+    return not inside and _touch(area, (left, top, right, bottom))
+
+
+def _meets(label: Label, line: Line) -> bool:
+    """Whether a line runs through the text, without the descenders of its letters."""
+    left, top, right, _ = label.box
+    half = max(line.width, line.track) / 2
+    for (x1, y1), (x2, y2) in zip(line.points, line.points[1:], strict=False):
+        area = (min(x1, x2) - half, min(y1, y2) - half, max(x1, x2) + half, max(y1, y2) + half)
+        if x1 == x2:
+            area = (x1 - half, min(y1, y2) + half, x1 + half, max(y1, y2) - half)
+        if _touch((left, top, right, label.y), area):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_no_texts_of_a_described_node_overlap(name: str) -> None:
+    assert overlaps(picture(report_of(node(name)))) == []
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_no_texts_of_a_node_with_findings_overlap(name: str) -> None:
+    assert overlaps(picture(screen(name))) == []
+
+
+@pytest.mark.parametrize("build", [wide, sixteen, seventy_two])
+def test_no_texts_of_a_large_node_overlap(build: Callable[[], Recorded]) -> None:
+    report = report_of(build())
+    gpus = {device.aliases[0] for device in report.topology.devices if device.kind == "gpu"}
+    drawing = picture(report)
+    assert overlaps(drawing) == []
+    assert gpus <= {label.text for label in drawing.labels}
+
+
+@given(nodes())
+def test_no_texts_of_any_node_overlap(topology: Topology) -> None:
+    drawing = picture(replace(screen("healthy"), topology=topology))
+    assert overlaps(drawing) == []
+    texts = " ".join(label.text for label in drawing.labels).split()
+    assert {device.id for device in topology.devices if device.kind == "gpu"} <= set(texts)
+
+
+@pytest.mark.parametrize(("name", "beside", "fact"), [
+    ("pcie", "gpu1", "runs on x8 of x16"),
+    ("nic", "mlx5_4/1 ib2", "is down"),
+    ("nvme", "nvme3 nvme3n1", "runs on x2 of x4"),
+    ("nvlink", "gpu3", "has 1 of 18 NVLinks inactive"),
+])  # fmt: skip
+def test_a_fault_is_in_the_box_of_its_device(name: str, beside: str, fact: str) -> None:
+    drawing = picture(screen(name))
+    (device,) = (label for label in drawing.labels if label.text == beside)
+    (fault,) = (label for label in drawing.labels if label.text == fact)
+    holder = [
+        box
+        for box in drawing.boxes
+        if box.x <= device.x <= box.x + box.width and box.y <= device.y <= box.y + box.height
+    ]
+    assert [box.y <= fault.y <= box.y + box.height for box in holder] == [True]
+    assert holder[0].style.split()[1] == fault.style
+
+
+def test_an_absent_device_is_listed_below() -> None:
+    texts = [label.text for label in picture(screen("absent")).labels]
+    assert [text for text in texts if text.startswith("CRITICAL gpu3 (module 4, 3e:00.0) is not on the bus")] != []
+
+
+def test_a_link_without_evidence_is_dashed() -> None:
+    drawing = picture(screen("healthy"))
+    wires = [line for line in drawing.lines if line.dashed and line.points[0][1] < drawing.height - 60]
+    (nic,) = (label for label in drawing.labels if label.text == "mlx5_0")
+    assert [abs(line.points[0][1] - nic.y) < 20 for line in wires] == [True]
+
+
+def test_a_path_names_its_bottleneck() -> None:
+    report = screen("pcie")
+    path = path_of(report, "gpu1", "numa0")
+    assert path is not None
+    assert path.text == "gpu1 to numa0: bottleneck gpu1 to 0000:1a:03.0, 31.5 GB/s"
+    drawing, _ = drawing_of(report, path)
+    assert [label.text for label in drawing.labels if "bottleneck" in label.text] == ["31.5 of 63.0 GB/s, bottleneck"]
+    assert len([line for line in drawing.lines if line.marked]) == 3  # processor, root port, switch, GPU
+    assert path_of(report, "gpu1", "nothing") is None
