@@ -16,7 +16,7 @@ from .spots import LINE, MARGIN, Pillar, Spot, columns_of, pillars_of, spots_of
 from .wires import Wire, wire_of
 
 _GRAIN = 2e9  # bytes per second: a wire of this rate is one step wider than the thinnest
-_BAR = 140.0  # width
+_BAR = 128.0  # width
 _SLIGHT = 0.999  # of the rated rate: tolerance for rounding
 
 

@@ -14,7 +14,7 @@ from .shapes import PAD, WIDEST, text_width
 
 MARGIN = 16.0
 LINE = 15.0  # pixels of a line of text
-_NARROW = 84.0  # width of a box
+_NARROW = 76.0  # width of a box
 _BYPASS = 20.0  # height of a wire that passes above a root port
 _GAPS: Mapping[Column, float] = {"processor": 44, "root": 12, "switch": 10, "device": 8, "port": 4}
 _HEADS: Mapping[str, str] = {

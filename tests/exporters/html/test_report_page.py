@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable
+from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from msgspec.structs import replace
@@ -81,7 +86,49 @@ def test_names_stay_text(hostile: str) -> None:
     plain, page = Page(as_html(report)), Page(as_html(replace(report, node=hostile, findings=(finding,))))
     assert page.tags <= plain.tags | {"ol"}
     assert {name for name, _ in page.attributes} == {name for name, _ in plain.attributes}
+    assert policy_of(as_html(report)) == policy_of(as_html(replace(report, node=hostile)))
     assert page.words.count(safe(hostile)) >= 3
+
+
+def policy_of(page: str) -> str:
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    return unescape(policy)
+
+
+@pytest.mark.parametrize("name", ["healthy", "six"])
+def test_the_page_satisfies_its_own_policy(name: str) -> None:
+    page = as_html(measured(screen(name)))
+    (styles,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    digest = b64encode(sha256(styles.encode()).digest()).decode()
+    assert policy_of(page) == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def test_the_headings_form_an_outline() -> None:
+    levels = [int(one) for one in re.findall(r"<h([1-6])", as_html(measured(screen("six"))))]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(below <= above + 1 for above, below in pairwise(levels))
+
+
+def test_the_picture_is_in_the_page_with_its_faults() -> None:
+    page = as_html(screen("three"))
+    (picture,) = re.findall(r"<svg .*?</svg>", page, re.DOTALL)
+    texts = [one.text for one in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"gpu1", "runs on x8 of x16", "31.5 of 63.0 GB/s", "mlx5_4/1 ib2", "NVLink domain"} <= set(texts)
+
+
+def test_rates_are_shown_by_level() -> None:
+    words = " ".join(Page(as_html(measured(screen("healthy")))).words.split())
+    assert "copy GPU to GPU, nvlink 56 20.0 20.0 9.0 to 11.0 9.0 to 9.6" in words
+    assert "read disk to NUMA node 8 20.0 20.0 9.0 to 11.0 9.0" in words
+
+
+def test_what_has_no_evidence_is_listed() -> None:
+    report = screen("three")
+    words = Page(as_html(report)).words
+    for one in report.coverage.uncorroborated:
+        assert one.why in words
+        assert one.subject in words
 
 
 def test_measured_rates_have_a_matrix() -> None:

@@ -1,0 +1,141 @@
+"""Rates of a report as tables: heat maps of copies, other flows, flows by level, and links."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from ...models.facts.units import as_size
+from ...models.graph.path_types import natural
+from ...models.report import Level, Report
+from ..text.vocabulary import counted, device_in_words
+
+_END = re.compile(r"(gpu|numa)\d+")
+
+
+class Cell(Struct, frozen=True):
+    """A measured rate in GB/s."""
+
+    text: str
+    state: str  # "low", "mid" or "good", as the classes of the page
+
+
+class Matrix(Struct, frozen=True):
+    """Measured rates from each row to each column."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
+
+
+class Rate(Struct, frozen=True):
+    """A measured rate that is in no matrix."""
+
+    flow: str
+    expected: str
+    cell: Cell | None
+
+
+class Links(Struct, frozen=True):
+    """Links of one grade with the same rates."""
+
+    grade: str
+    count: int
+    rated: str
+    trained: str
+
+
+class Tier(Struct, frozen=True):
+    """Flows of one kind with equal rated, trained and expected rates, in GB/s."""
+
+    flows: str
+    number: int
+    rated: str
+    trained: str
+    expected: str
+    observed: str
+
+
+def matrices(report: Report) -> Iterator[Matrix]:
+    """The measured copies between GPUs and NUMA nodes, by the kinds of both ends."""
+    groups: dict[tuple[str, str, str], dict[tuple[str, str], Level]] = {}
+    for level in report.levels:
+        if level.observed is not None and _in_matrix(level):
+            sender, receiver = level.ends
+            kinds = _END.sub(r"\1", sender), _END.sub(r"\1", receiver)
+            groups.setdefault((level.op, *kinds), {})[sender, receiver] = level
+    for (op, source, target), cells in groups.items():
+        rows, columns = (tuple(sorted({ends[side] for ends in cells}, key=natural)) for side in (0, 1))
+        shown = tuple((row, tuple(_cell(cells.get((row, column))) for column in columns)) for row in rows)
+        yield Matrix(f"Measured: {op}, {source} to {target}", columns, shown)
+
+
+def _in_matrix(level: Level) -> bool:
+    return len(level.ends) == 2 and not level.beside and all(map(_END.fullmatch, level.ends))
+
+
+def others(report: Report) -> Iterator[Rate]:
+    """The other measured rates."""
+    for level in report.levels:
+        if level.observed is not None and not _in_matrix(level):
+            best = level.expected[0] if level.expected else None
+            wanted = f"{best.low / 1e9:.1f} to {best.high / 1e9:.1f}" if best else "not known"
+            beside = f", beside {counted(len(level.beside), 'flow')}" if level.beside else ""
+            yield Rate(f"{level.op} {level.flow.subject}{beside}", wanted, _cell(level))
+
+
+def _cell(level: Level | None) -> Cell | None:
+    if level is None or level.observed is None:
+        return None
+    text = f"{level.observed / 1e9:.1f}"
+    if not level.expected:
+        return Cell(text, "")
+    best = level.expected[0]
+    middle = (best.low + best.typical) / 2
+    return Cell(text, "low" if level.observed < best.low else "mid" if level.observed < middle else "good")
+
+
+def links(report: Report) -> Iterator[Links]:
+    """The links by grade and rates, the most frequent first."""
+    known = [link for link in report.topology.links if link.grade and link.rated is not None]
+    for (grade, rated, trained), count in Counter((one.grade, one.rated, one.trained) for one in known).most_common():
+        yield Links(grade, count, _gigabytes(rated), _gigabytes(trained))
+
+
+def _gigabytes(rate: float | None) -> str:
+    return "not read" if rate is None else f"{rate / 1e9:.1f}" if rate else "down"
+
+
+def tiers(report: Report) -> Iterator[Tier]:
+    """The flows of the report by kind: those between devices of equal kinds, with equal rates."""
+    groups: dict[tuple[object, ...], list[Level]] = {}
+    for level in report.levels:
+        best = level.expected[0] if level.expected else None
+        expected = (best.low, best.high) if best else None
+        groups.setdefault((_flows(report, level), level.rated, level.trained, expected), []).append(level)
+    for alike in groups.values():
+        one = alike[0]
+        best = one.expected[0] if one.expected else None
+        wanted = f"{best.low / 1e9:.1f} to {best.high / 1e9:.1f}" if best else "not known"
+        rates = tuple("" if rate is None else _gigabytes(rate) for rate in (one.rated, one.trained))
+        yield Tier(_flows(report, one), len(alike), *rates, wanted, _seen(alike))
+
+
+def _flows(report: Report, level: Level) -> str:
+    """ "copy GPU to GPU, nvlink": the kind of a flow, with the kinds of its ends."""
+    kinds = [device_in_words(report.topology.kind(end)) for end in level.ends]
+    ends = " to ".join(kinds) if len(kinds) <= 2 else f"of {len(kinds)} {kinds[0]}s"
+    size = as_size(level.size) if level.size is not None else ""
+    beside = f"beside {counted(len(level.beside), 'flow')}" if level.beside else ""
+    return ", ".join(filter(None, (f"{level.op} {ends}", level.via, size, beside)))
+
+
+def _seen(levels: Sequence[Level]) -> str:
+    rates = [level.observed for level in levels if level.observed is not None]
+    if not rates:
+        return "not measured"
+    low, high = min(rates) / 1e9, max(rates) / 1e9
+    return f"{low:.1f}" if round(low, 1) == round(high, 1) else f"{low:.1f} to {high:.1f}"
