@@ -22,7 +22,7 @@ from ...models.report import Coverage, Finding, Report
 from ...models.site.gate import Gate
 from ..state.gate_view import gate_view
 
-Form: TypeAlias = Literal["metrics", "openmetrics", "report", "front"]
+Form: TypeAlias = Literal["metrics", "openmetrics", "report", "front", "html"]
 _MISSED = 4  # cycles without a report after which the status is unknown
 _NO_REPORT = Report(node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown")
 _QUICK = 1  # gzip level: shrinks a page to a tenth in a millisecond
@@ -123,6 +123,10 @@ def _stopped_report(report: Report, round: Round | None) -> Report:
 def _rendered(published: _Published, form: Form) -> bytes:
     if form == "report":
         return as_json(published.report).encode()
+    if form == "html":
+        from ...exporters.html.report_page import as_html  # jinja2 is loaded at the first request
+
+        return as_html(published.report).encode()
     if form == "front":
         return front_page(published.report).encode()
     return page(

@@ -52,11 +52,11 @@ def reply(pages: Pages, request: Request) -> Response:
     if request.path == "/ready":
         ready, why = pages.ready()
         return sentence(200 if ready else 503, why)
-    if request.path == "/report":
+    if request.path in ("/report", "/report.html"):
         if request.trusted:
-            return _page(pages, request, "report", "application/json")
+            return _report(pages, request)
         return sentence(403, "the report needs a request from this machine, a password or a client certificate")
-    return sentence(404, "no such page: use /metrics, /report, /healthz, /ready or /")
+    return sentence(404, "no such page: use /metrics, /report, /report.html, /healthz, /ready or /")
 
 
 def sentence(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -64,8 +64,18 @@ def sentence(status: int, text: str, headers: Mapping[str, str] | None = None) -
     return Response(status, f"{text}\n".encode(), {**_HEADERS, "Content-Type": _PLAIN, **(headers or {})})
 
 
-def _page(pages: Pages, request: Request, form: Form, kind: str) -> Response:
+def _report(pages: Pages, request: Request) -> Response:
+    """The report as JSON or, with the styles that its policy names, as a page."""
+    if request.path == "/report":
+        return _page(pages, request, "report", "application/json")
+    from ...exporters.html.styles import policy  # jinja2 is loaded at the first request
+
+    allowed = {"Content-Security-Policy": f"{policy()}; frame-ancestors 'none'"}
+    return _page(pages, request, "html", "text/html; charset=utf-8", allowed)
+
+
+def _page(pages: Pages, request: Request, form: Form, kind: str, further: Mapping[str, str] | None = None) -> Response:
     zipped = _GZIP.search(request.encodings) is not None
     encoding = {"Content-Encoding": "gzip"} if zipped else {}
-    headers = {**_HEADERS, "Content-Type": kind, "Vary": "Accept, Accept-Encoding", **encoding}
+    headers = {**_HEADERS, "Content-Type": kind, "Vary": "Accept, Accept-Encoding", **encoding, **(further or {})}
     return Response(200, pages.read(form, zipped), headers)

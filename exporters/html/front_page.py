@@ -18,7 +18,8 @@ _PAGE = """<!DOCTYPE html>
 <ul>
 {findings}
 </ul>
-<p><a href="/metrics">metrics</a> <a href="/report">report</a> <a href="/healthz">health</a></p>
+<p><a href="/report.html">report</a> <a href="/report">JSON</a> <a href="/metrics">metrics</a>
+<a href="/healthz">health</a></p>
 </body></html>
 """
 

@@ -120,8 +120,7 @@ def tiers(report: Report) -> Iterator[Tier]:
         one = alike[0]
         best = one.expected[0] if one.expected else None
         wanted = f"{best.low / 1e9:.1f} to {best.high / 1e9:.1f}" if best else "not known"
-        rates = tuple("" if rate is None else _gigabytes(rate) for rate in (one.rated, one.trained))
-        yield Tier(_flows(report, one), len(alike), *rates, wanted, _seen(alike))
+        yield Tier(_flows(report, one), len(alike), _known(one.rated), _known(one.trained), wanted, _seen(alike))
 
 
 def _flows(report: Report, level: Level) -> str:
@@ -131,6 +130,10 @@ def _flows(report: Report, level: Level) -> str:
     size = as_size(level.size) if level.size is not None else ""
     beside = f"beside {counted(len(level.beside), 'flow')}" if level.beside else ""
     return ", ".join(filter(None, (f"{level.op} {ends}", level.via, size, beside)))
+
+
+def _known(rate: float | None) -> str:
+    return "" if rate is None else _gigabytes(rate)
 
 
 def _seen(levels: Sequence[Level]) -> str:

@@ -17,6 +17,8 @@ from linkgauge.agent.web.pages import Pages
 from linkgauge.agent.web.responses import Request, reply
 from linkgauge.agent.web.server import serving
 from linkgauge.exporters.formats.json import as_json
+from linkgauge.exporters.html.report_page import as_html
+from linkgauge.exporters.html.styles import policy
 from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.metrics.sample import Round
 from linkgauge.models.facts.reason import Reason
@@ -47,7 +49,8 @@ def test_a_scrape() -> None:
 def test_the_other_pages() -> None:
     with server_of() as server:
         told = {
-            path: get(server, path) for path in ("/", "/healthz", "/report", "/report?x=1", "/nothing", "/metrics/")
+            path: get(server, path)
+            for path in ("/", "/healthz", "/report", "/report?x=1", "/report.html", "/nothing", "/metrics/")
         }
         head = get(server, method="HEAD")
         posts = [get(server, method=method) for method in ("POST", "PUT", "DELETE", "OPTIONS")]
@@ -56,11 +59,15 @@ def test_the_other_pages() -> None:
         "/healthz": (200, "text/plain"),
         "/report": (200, "application/json"),
         "/report?x=1": (200, "application/json"),
+        "/report.html": (200, "text/html"),
         "/nothing": (404, "text/plain"),
         "/metrics/": (404, "text/plain"),
     }
     assert told["/report"].body.decode() == as_json(report("hgx-h100"))
     assert b"<h1>hgx: ok</h1>" in told["/"].body
+    assert told["/report.html"].body.decode() == as_html(report("hgx-h100"))
+    assert told["/report.html"].headers["content-security-policy"] == f"{policy()}; frame-ancestors 'none'"
+    assert told["/"].headers["content-security-policy"] == "default-src 'none'"
     assert (head.status, head.body, int(head.headers["content-length"]) > 10_000) == (200, b"", True)
     assert {(got.status, got.headers["allow"]) for got in posts} == {(405, "GET, HEAD")}
     assert {got.headers["server"] for got in (*told.values(), head, *posts)} == {"linkgauge"}
@@ -68,9 +75,10 @@ def test_the_other_pages() -> None:
 
 def test_the_report_is_not_for_strangers() -> None:
     pages = pages_of()
-    assert reply(pages, Request("GET", "/report")).status == 403
     assert reply(pages, Request("GET", "/metrics")).status == 200
-    assert reply(pages, Request("GET", "/report", trusted=True)).status == 200
+    for path in ("/report", "/report.html"):
+        assert reply(pages, Request("GET", path)).status == 403
+        assert reply(pages, Request("GET", path, trusted=True)).status == 200
 
 
 def test_names_of_devices_are_no_markup() -> None:
