@@ -35,7 +35,19 @@ _MODULES = {
     "window": ("window", "Show errors, flaps, throttling and traffic during a job."),
 }
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Inspect": ("diagnose", "explain", "status", "top", "history", "topology", "expect", "compare", "fabric", "fleet", "ticket"),
+    "Inspect": (
+        "diagnose",
+        "explain",
+        "status",
+        "top",
+        "history",
+        "topology",
+        "expect",
+        "compare",
+        "fabric",
+        "fleet",
+        "ticket",
+    ),
     "Serve": ("serve", "hold", "release", "window"),
     "Gate": ("gate", "accept"),
     "Model": ("collective", "formula", "plan", "profile"),

@@ -16,8 +16,8 @@ from ....models.facts.machine import Nccl, NcclFailure, Port, Rdma, Setting, Tra
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
 from ..core.part import Part
-from . import nccl_graph
-from .nccl_graph import address
+from ..host import nccl_graph
+from ..host.nccl_graph import address
 
 BEGIN = (
     r"^(?:[^N\n]{0,160}N){1,8}?CCL(?: (?:INFO|WARN|version(?! \S{1,40} compiled)) "

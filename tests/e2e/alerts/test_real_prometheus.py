@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.slow,
 ]
 
-DOCS = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
+DOCS = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 GPUS = ("1b", "1e", "3b", "3e", "9b", "9e", "bb", "be")
 # As dcgm-exporter and node_exporter write them.
 DCGM = "".join(
