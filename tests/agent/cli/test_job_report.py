@@ -51,10 +51,8 @@ def test_text(job: Path) -> None:
     assert table[1].startswith("  all_reduce 512 MiB, 2 ranks on 2 nodes ")
     assert table[2].startswith("    low   replica12: 18.8 GB/s, ")
     assert table[2].endswith(" ms, since operation 24")
-    assert (
-        table[3]
-        == "  reduce_scatter 256 MiB, 2 ranks on 2 nodes               16     18.8     37.6      37.6  =====-----"
-    )
+    assert table[3].split("  ", 2)[1] == "reduce_scatter 256 MiB, 2 ranks on 2 nodes"
+    assert table[3].split()[-5:] == ["16", "18.8", "37.5", "37.5", "=====-----"]
     assert "32 files of the NCCL Inspector, format v4.3" in text.replace("\n", " ")
 
 
