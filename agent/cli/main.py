@@ -106,6 +106,8 @@ def diagnose(
         report, interrupted = reports.report_of(
             root, source, site, options, context, with_tools, ignore, state_dir, job, ras, of_job
         )
+    if report.job is not None and (form == "prometheus" or any(sinks)):
+        raise click.UsageError("a job has no metrics: use --format text, json or html")
     if form != "prometheus":
         amount: Amount = "brief" if brief else "full" if verbose else "usual"
         write(reports.rendered(report, form, reports.in_colour(output), amount), output)

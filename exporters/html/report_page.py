@@ -13,6 +13,7 @@ from ...models.inventory.device_names import place_in_words
 from ...models.report import Finding, Report
 from ..drawing.states import active
 from ..drawing.svg import svg_part
+from ..jobs.bus_bandwidth import title_of
 from ..text.cost import cost_lines, sentences
 from ..text.coverage import coverage_text
 from ..text.not_checked import gaps, without_standing
@@ -44,7 +45,7 @@ def as_html(report: Report) -> str:
         template = jinja2.Environment(autoescape=True, trim_blocks=True, finalize=_visible).from_string(file.read())
     return template.render(
         report=report,
-        node=report.node or "this node",
+        node=report.node or (title_of(report.job) if report.job else "this node"),
         todo=_TODO[action(report)],
         origin={"live": "this machine", "capture": "a capture", "dumps": "outputs of tools"}[report.source],
         unknown=why_unknown(report)[0] if report.verdict == "unknown" else "",

@@ -60,7 +60,7 @@ def evaluate_job(
     measured = [_measured(one, places) for one in log.communicators.values()]
     wrong = implausible(_rates(measured), cluster)
     measured = [replace(one, tables={}) if one.communicator.id in wrong else one for one in measured]
-    rates = judged(_rates(measured), cluster)
+    rates = judged(_rates(measured), cluster, log.averaged)
     found = [*_slow_links(measured, rates), *_late_ranks(measured, rates, log.averaged)]
     gaps = (*_problems(log), *_not_judged(measured, wrong), *_without_machine(rates, cluster))
     empty = assemble((), site or Site(), now, origin="dumps")

@@ -120,23 +120,27 @@ def implausible(rates: Iterable[Rate], cluster: Cluster | None) -> frozenset[str
     return frozenset(found)
 
 
-def judged(rates: Iterable[Rate], cluster: Cluster | None) -> tuple[Rate, ...]:
-    """The rates with what the machine type gives and what equal communicators reach, and what each rate misses."""
+def judged(rates: Iterable[Rate], cluster: Cluster | None, averaged: bool = False) -> tuple[Rate, ...]:
+    """The rates with what the machine type gives and what equal communicators reach, and what each rate misses.
+
+    `averaged`: the times are means that contain waiting, so a rate below that of the machine type says nothing.
+    """
     every = tuple(rates)
     equal = defaultdict[tuple[Kind, Shape], list[Rate]](list)
     for one in every:
         equal[one.kind, one.shape].append(one)
     models = {key: modelled(*key, cluster) for key in equal} if cluster else {}
-    return tuple(_judged(one, models.get((one.kind, one.shape)), equal[one.kind, one.shape]) for one in every)
+    return tuple(_judged(one, models.get((one.kind, one.shape)), equal[one.kind, one.shape], averaged) for one in every)
 
 
-def _judged(one: Rate, model: Expectation | None, equal: Sequence[Rate]) -> Rate:
+def _judged(one: Rate, model: Expectation | None, equal: Sequence[Rate], averaged: bool) -> Rate:
     """Equal communicators are compared first: the machine type does not know how much of a job overlaps."""
     others = [other.observed for other in equal if other is not one]
     kin = _of_equals(others) if len(others) >= _FEWEST_EQUAL else None
     expected = tuple(each for each in (kin, model) if each is not None)
     least = one.observed * (1 + _ERRORS * one.taken.error)
-    missed = next((each for each in expected if least < each.low), None) if one.taken.complete else None
+    counting = [each for each in expected if each.basis == "kin" or not averaged]
+    missed = next((each for each in counting if least < each.low), None) if one.taken.complete else None
     return replace(one, expected=expected, missed=missed)
 
 

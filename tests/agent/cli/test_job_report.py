@@ -75,6 +75,30 @@ def test_json(job: Path) -> None:
     assert low == ["replica12", "shard12"]
 
 
+def test_html(job: Path) -> None:
+    assert "degraded: a job, 32 GPUs on 4 nodes" in run("--from", str(job), "--format", "html")[1]
+
+
+METRIC = (
+    'nccl_bus_bandwidth_gbs{{version="v5.1",slurm_job_id="4711",node="node{node}",gpu="GPU{gpu}",comm_name="DP {gpu}",'
+    'n_nodes="4",nranks="4",collective="AllReduce",message_size="512-513MB",algo_proto="Ring_simple"}} {rate}\n'
+)
+
+
+def test_prometheus_texts(tmp_path: Path) -> None:
+    """The means of a window contain waiting, so only equal communicators are compared. The text has no ranks."""
+    for node in range(4):
+        for gpu in range(8):
+            text = METRIC.format(node=node, gpu=gpu, rate=18 if gpu == 3 else 35)
+            (tmp_path / f"nccl_inspector_metrics_{node}-{gpu}.prom").write_text(text)
+    told = report(tmp_path, "--machine", "nvidia-dgx-h100")
+    assert told["job"]["ids"] == ["4711"]
+    assert [(one["subject"], one["confidence"], one["basis"]) for one in told["findings"]] == [
+        ("DP 3 of 4 ranks, job 4711", "possible", "kin")
+    ]
+    assert "the switches of rail 3, the NIC 3 of node0" in told["findings"][0]["cause"]
+
+
 def changed(change: Callable[[dict[str, Any]], object]) -> Callable[[str], str]:
     """Change some of the lines as JSON."""
 
@@ -148,6 +172,7 @@ def test_clocks_that_differ_are_reported(tmp_path: Path) -> None:
         (["--ranks", "x.csv"], "--ranks is for the output of the NCCL Inspector: name its folder with --from"),
         (["--from", "JOB", "--ranks", "/nowhere"], "--ranks /nowhere: No such file or directory"),
         (["--from", "JOB", "--machine", "dgx"], "no machine type is called 'dgx'"),
+        (["--from", "JOB", "--format", "prometheus"], "a job has no metrics: use --format text, json or html"),
     ],
 )
 def test_mistakes(words: list[str], error: str, job: Path) -> None:
