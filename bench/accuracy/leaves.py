@@ -25,7 +25,7 @@ from bench.accuracy.fabrics import KINDS, drawn
 from linkgauge.models.fabric.localization import Part
 from linkgauge.models.fabric.wiring import Wiring
 
-RATE = 80.0  # Mbit/s: little for a processor, so that its load does not decide
+RATE = 60.0  # Mbit/s: little for a processor, so that its load does not decide
 _SWITCH = f"lgf{os.getpid()}s"
 _TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -70,10 +70,12 @@ def leaves(nodes: int, slow: Mapping[Part, float]) -> Iterator[None]:
     finally:
         for name in (_SWITCH, *map(namespace, range(nodes))):
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
+            shutil.rmtree(_locks(name), ignore_errors=True)
 
 
 def _node(number: int, leaf: int, slow: Mapping[Part, float]) -> None:
     name, port = namespace(number), f"p{number}"
+    _locks(name).mkdir(exist_ok=True)
     _run("ip", "netns", "add", name)
     _run("ip", "link", "add", "eth0", "netns", name, "type", "veth", "peer", "name", port, "netns", _SWITCH)
     _run("ip", "-n", name, "addr", "add", f"{address(number)}/24", "dev", "eth0")
@@ -93,6 +95,11 @@ def _limit(where: str, device: str, share: float) -> None:
     _run("tc", "-n", where, "qdisc", "replace", "dev", device, "root", "tbf", *limit)
 
 
+def _locks(name: str) -> Path:
+    """The folder of locks of a node: one machine is several nodes, which measure at the same time."""
+    return Path(tempfile.gettempdir()) / name
+
+
 def _run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
@@ -100,9 +107,7 @@ def _run(*command: str) -> None:
 def command(number: int, nodes: int, *options: str) -> list[str]:
     """A node of the measurement in its namespace. Rank 0 prints the report as JSON."""
     rank = {"SLURM_PROCID": number, "SLURM_STEP_NUM_TASKS": nodes, "LINKGAUGE_FABRIC_TOKEN": _TOKEN}
-    locks = Path(tempfile.gettempdir()) / namespace(number)  # one machine is several nodes, which measure at once
-    locks.mkdir(exist_ok=True)
-    variables = [f"{key}={value}" for key, value in {**rank, "LINKGAUGE_LOCK_DIR": locks}.items()]
+    variables = [f"{key}={value}" for key, value in {**rank, "LINKGAUGE_LOCK_DIR": _locks(namespace(number))}.items()]
     inside = ["ip", "netns", "exec", namespace(number), "env", *variables]
     words = ["--at", address(0), "--name", f"node{number}", "--force", "--format", "json", *options]
     return [*inside, sys.executable, "-m", "linkgauge", "fabric", *words]
@@ -136,8 +141,6 @@ def under_mpirun(nodes: int, *options: str) -> Any:
     inside = script.replace(f"{namespace(0)} env", f"lgf{os.getpid()}n$OMPI_COMM_WORLD_RANK env")
     inside = inside.replace("--name node0", "--name node$OMPI_COMM_WORLD_RANK")
     inside = inside.replace(f"/{namespace(0)} ", f"/lgf{os.getpid()}n$OMPI_COMM_WORLD_RANK ")
-    for number in range(nodes):
-        command(number, nodes)
     launch = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(nodes), "sh", "-c", inside]
     done = subprocess.run(launch, capture_output=True, text=True, check=False)
     try:

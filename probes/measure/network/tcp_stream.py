@@ -36,7 +36,7 @@ def listen(address: str) -> socket.socket:
     """Listen on an unused port of a local address. Raises OSError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     server = socket.socket(family, socket.SOCK_STREAM)
-    server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)  # accepted connections inherit it
+    _enlarge(server, socket.SO_RCVBUF, "rmem_max")  # accepted connections inherit it
     server.bind((address, 0))
     server.listen(2 * STREAMS)
     return server
@@ -128,9 +128,17 @@ def _received(stream: socket.socket, buffer: bytearray) -> int:
 
 def _connected(address: str, port: int, source: str, key: bytes) -> socket.socket:
     stream = socket.create_connection((address, port), _HANDSHAKE, (source, 0))
-    stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+    _enlarge(stream, socket.SO_SNDBUF, "wmem_max")
     stream.sendall(key)
     return stream
+
+
+def _enlarge(stream: socket.socket, buffer: int, limit: str) -> None:
+    """Set the size of a buffer, unless the limit of the system is lower: then the kernel's own choice is better."""
+    with suppress(OSError, ValueError), open(f"/proc/sys/net/core/{limit}") as file:
+        if int(file.read()) < _BUFFER:
+            return
+    stream.setsockopt(socket.SOL_SOCKET, buffer, _BUFFER)
 
 
 def _accepted(server: socket.socket, key: bytes, until: float) -> list[socket.socket]:
