@@ -54,6 +54,13 @@ class Push(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
             raise ValueError("device_taints without kubernetes = true")
 
 
+class Otlp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A collector that gets the metrics of each cycle over OTLP."""
+
+    url: Annotated[str, msgspec.Meta(pattern="^https?://.+")] | None = None  # http://collector:4318/v1/metrics
+    conventions: Literal["linkgauge", "hw"] = "linkgauge"  # "hw": also OpenTelemetry's names of hardware
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The tables of the file. Every key is optional. Times are written "15s", "10m", "6h", "1d"."""
 
@@ -70,6 +77,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     log_format: Literal["text", "json"] = "text"
     probes: Probing = Probing()
     push: Push = Push()
+    otlp: Otlp = Otlp()
 
 
 def seconds(time: str) -> float:

@@ -108,11 +108,12 @@ class Daemon:
         self._count(*ran.values(), self.memory.measured if session else ())
         self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
         self._log_changes(report)
-        self.pages.put(report, self._round(report, at, began), disabled_by(self.site.gate.disable_file))
+        ended = self._round(report, at, began)
+        self.pages.put(report, ended, disabled_by(self.site.gate.disable_file))
         self._write_textfile()
         self._write_status(report)
         for publish in self.publishers:
-            publish(report, self.site)
+            publish(report, self.site, ended)
         self._log_once(*self.recorder.add(self.folder, report, at, self.memory))
         self._save_if_due(report)
         self.report = report

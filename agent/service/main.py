@@ -122,7 +122,7 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
             stuck=lambda: workers.stuck,
             traffic=traffic.peaks,
             peaks=status_file.stored_peaks(folder),
-            publishers=publishers(config.push, folder, stack),
+            publishers=publishers(config, folder, stack),
         )
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
         relax_garbage_collection()
@@ -227,8 +227,8 @@ def _reload(daemon: Daemon, options: ServeOptions, server: Server) -> None:
         return
     if config.listen != daemon.config.listen and options.listen is None:
         _log.warning("listen = %r takes effect after a restart", config.listen)
-    if config.push != daemon.config.push:
-        _log.warning("[push] takes effect after a restart")
+    if (config.push, config.otlp) != (daemon.config.push, daemon.config.otlp):
+        _log.warning("[push] and [otlp] take effect after a restart")
     logs.configure(config.log, config.log_format)
     daemon.config, daemon.site = config, site
     daemon.pages.configure(site.labels, config.detail, site.gate)

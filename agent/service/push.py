@@ -3,25 +3,50 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from importlib.util import find_spec
 
+from ...exporters.metrics.sample import Round
 from ...models.report import Report
 from ...models.site.schema import Site
+from ..inputs.site_file import BadInput
 from .background_sender import BackgroundSender, TryAgain
-from .config import Push
+from .config import Config, Otlp, Push
 
-Publish = Callable[[Report, Site], None]
+Publish = Callable[[Report, Site, Round], None]
 
 
-def publishers(push: Push, folder: str, stack: ExitStack) -> tuple[Publish, ...]:
+def publishers(config: Config, folder: str, stack: ExitStack) -> tuple[Publish, ...]:
     """The functions that take the report of each cycle and return at once. `stack` ends them. Raises BadInput."""
-    found: list[Publish] = []
+    found, push = list[Publish](), config.push
+    if config.otlp.url:
+        found.append(_otlp(config.otlp, config.detail, stack))
     if push.nvsentinel:
         found.append(_nvsentinel(push, folder, stack))
     if push.kubernetes:
         found.append(_kubernetes(push, stack))
     return tuple(found)
+
+
+def _otlp(otlp: Otlp, detail: str, stack: ExitStack) -> Publish:
+    if find_spec("opentelemetry") is None:
+        raise BadInput("[otlp] url needs OpenTelemetry: pip install 'linkgauge[otlp]'")
+    from ...exporters.metrics.otlp import send
+
+    since = time.time()
+
+    def export(value: tuple[Report, Round, Mapping[str, str]]) -> None:
+        report, round, labels = value
+        try:
+            send(otlp.url or "", report, round, labels, detail, since, otlp.conventions)
+        except OSError as why:
+            raise TryAgain(str(why)) from None
+
+    sender = BackgroundSender[tuple[Report, Round, Mapping[str, str]]]("otlp", export)
+    stack.callback(sender.close)
+    return lambda report, site, round: sender.offer((report, round, site.labels))
 
 
 def _nvsentinel(push: Push, folder: str, stack: ExitStack) -> Publish:
@@ -33,7 +58,7 @@ def _nvsentinel(push: Push, folder: str, stack: ExitStack) -> Publish:
     stack.callback(sender.close)
     stack.callback(receiver.close)  # first: it ends a call that hangs
 
-    def publish(report: Report, site: Site) -> None:
+    def publish(report: Report, site: Site, round: Round) -> None:
         if node := node_name(push, report):
             sender.offer(Faults(node, report.taken_at, health_events(report, site.gate)))
 
@@ -62,7 +87,7 @@ def _kubernetes(push: Push, stack: ExitStack) -> Publish:
     sender = BackgroundSender[tuple[str, Report]]("kubernetes", lambda value: send(*value))
     stack.callback(sender.close)
 
-    def publish(report: Report, site: Site) -> None:
+    def publish(report: Report, site: Site, round: Round) -> None:
         if node := node_name(push, report):
             sender.offer((node, report))
 

@@ -7,20 +7,25 @@ A collector that exports them to Prometheus adds missing units and "_total" to n
 from __future__ import annotations
 
 import logging
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ... import __version__
 from ...models.facts.units import from_utc
 from ...models.report import Report
 from .catalog import METRICS, Metric
+from .hardware import METRICS as HW_METRICS
+from .hardware import by_metric
 from .sample import Round, Sample
 from .series import samples
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import export
+
+Conventions: TypeAlias = Literal["linkgauge", "hw"]
 
 _UNITS = {"bytes": "By", "bytes_per_second": "By/s", "seconds": "s", "ratio": "1"}  # unit in our names -> UCUM
 _SECONDS = 10
@@ -33,19 +38,23 @@ def send(
     labels: Mapping[str, str] | None = None,
     detail: str = "",
     since: float | None = None,
+    conventions: Conventions = "linkgauge",
 ) -> None:
     """Send the report to the collector at the full `url` (http://collector:4318/v1/metrics). Raises OSError.
 
-    `since`: start of the counters in seconds since 1970. The other arguments as in `prometheus.families`.
+    `since`: start of the counters in seconds since 1970. `conventions`: "hw" adds the metrics of hardware.py. The other
+    arguments as in `prometheus.families`.
     """
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData, ResourceMetrics, ScopeMetrics
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-    names = {"service.name": "linkgauge", "service.version": __version__, "host.name": report.node or ""}
-    resource = Resource({name: value for name, value in {**(labels or {}), **names}.items() if value})
-    metrics = list(_metrics(samples(report, round, labels or {}, detail), _moment(report, round), since))
+    now = _moment(report, round)
+    metrics = list(_metrics(samples(report, round, labels or {}, detail), now, since))
+    if conventions == "hw":
+        metrics += _hardware(report, round, now, since)
+    resource = Resource(dict(_resource(report, labels or {})))
     scope = ScopeMetrics(InstrumentationScope("linkgauge", __version__), metrics, "")
     exporter = OTLPMetricExporter(endpoint=url, timeout=_SECONDS)
     with _listening() as last_message:
@@ -98,6 +107,29 @@ def _metrics(metrics: Iterator[Sample], now: float, since: float | None) -> Iter
             yield OtlpMetric(bare, metric.text, unit, total)
         else:
             yield OtlpMetric(bare, metric.text, unit, Gauge(several))
+
+
+def _resource(report: Report, labels: Mapping[str, str]) -> Mapping[str, str]:
+    """The attributes of the resource, as OpenTelemetry's conventions name them, and the labels of the site file."""
+    names = {
+        "service.name": "linkgauge",
+        "service.version": __version__,
+        "host.name": report.node or "",
+        "k8s.node.name": os.environ.get("NODE_NAME", ""),
+    }
+    return {name: value for name, value in {**labels, **names}.items() if value}
+
+
+def _hardware(report: Report, round: Round | None, now: float, since: float | None) -> Iterator[export.Metric]:
+    from opentelemetry.sdk.metrics.export import AggregationTemporality, NumberDataPoint, Sum
+    from opentelemetry.sdk.metrics.export import Metric as OtlpMetric
+
+    start, end = int((now if since is None else since) * 1e9), int(now * 1e9)
+    for name, several in by_metric(report, round).items():
+        metric = HW_METRICS[name]
+        points = [NumberDataPoint(dict(one.attributes), start, end, one.value) for one in several]
+        total = Sum(points, AggregationTemporality.CUMULATIVE, is_monotonic=metric.monotonic)
+        yield OtlpMetric(name, metric.text, metric.unit, total)
 
 
 def _unit(metric: Metric) -> str:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner, Result
@@ -22,46 +17,10 @@ from linkgauge.agent.state.atomic_write import write_atomically
 from linkgauge.exporters.metrics.catalog import METRICS
 from linkgauge.probes.host.recorded import dump
 from tests.support.nodes.described import node
+from tests.support.peers.http_receiver import receiver
 from tests.support.programs.prometheus_server import free_port, prometheus
 
 SITE = '[labels]\nrack = "r7"\n'
-
-
-class Request(NamedTuple):
-    """A received request."""
-
-    method: str
-    path: str
-    body: bytes
-
-
-@contextmanager
-def receiver(status: int = 200) -> Iterator[tuple[str, list[Request]]]:
-    """The address of a server, and the requests that it received."""
-    taken: list[Request] = []
-
-    class Take(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            zipped = self.headers.get("Content-Encoding") == "gzip"
-            taken.append(Request(self.command, self.path, gzip.decompress(body) if zipped else body))
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_PUT = do_POST
-
-        def log_message(self, format: str, *args: Any) -> None:
-            del format, args
-
-    with HTTPServer(("127.0.0.1", 0), Take) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}", taken
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from linkgauge.agent.kubernetes import cluster_api, device_taints
 from linkgauge.agent.kubernetes.cluster_api import Cluster, Refused
 from linkgauge.agent.kubernetes.node_condition import Condition, NodeCondition, condition_of
 from linkgauge.agent.service import background_sender
-from linkgauge.agent.service.config import Push, read_config
+from linkgauge.agent.service.config import Config, Push, read_config
 from linkgauge.agent.service.push import publishers
 from linkgauge.models.report import Report, Verdict
 from tests.support.nodes.daemon_nodes import Node
@@ -147,7 +147,7 @@ def started(
         def start(further: str = "", push: Push = Push(kubernetes=True)) -> Node:  # noqa: B008
             hgx = service(tmp_path)
             hgx.host.recorded = node("hgx-h100", further)
-            hgx.daemon.publishers = publishers(push, str(tmp_path), stack)
+            hgx.daemon.publishers = publishers(Config(push=push), str(tmp_path), stack)
             return hgx
 
         yield start

@@ -73,7 +73,7 @@ def started(
             hgx = service(tmp_path)
             hgx.host.recorded = node("hgx-h100", further)
             push = Push(nvsentinel=connector[0], node=name)
-            hgx.daemon.publishers = publishers(push, str(tmp_path), stack)
+            hgx.daemon.publishers = publishers(Config(push=push), str(tmp_path), stack)
             return hgx
 
         yield start
