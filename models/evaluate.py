@@ -23,6 +23,7 @@ from .inventory.snapshot import Snapshot, once_per_snapshot
 from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training
 from .rules import RULES, Rule
 from .rules.core.rule import anything
+from .rules.gpu.bmc_causes import with_bmc_causes
 from .rules.host import log_messages
 from .rules.nccl.ranks import other_ranks, with_ranks
 
@@ -32,7 +33,7 @@ def evaluate(snapshot: Snapshot) -> Report:
     states, gaps, checks = apply_rules(snapshot)
     measured = (*levels(snapshot), *proven(snapshot))
     weighed, impact = weigh(snapshot, attribute(snapshot, measured, states))
-    named = with_ranks(snapshot, [_finish(snapshot, finding) for finding in weighed])
+    named = with_ranks(snapshot, [_finish(snapshot, one) for one in with_bmc_causes(snapshot, weighed)])
     found = list(with_remedies(snapshot, [one if one.device else _finish(snapshot, one) for one in named]))
     found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
     unjudged = (*_without_expectation(snapshot, measured), *uncovered(snapshot), *other_ranks(snapshot))

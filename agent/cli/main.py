@@ -9,7 +9,15 @@ import click
 
 from ... import __version__
 from .commands import Commands
-from .options.input import complete_code, from_options, job_options, ras_option, state_dir, with_tools
+from .options.input import (
+    complete_code,
+    from_options,
+    job_options,
+    ras_option,
+    redfish_option,
+    state_dir,
+    with_tools,
+)
 from .options.measuring import measuring_options
 from .options.push import Sinks, sending_options
 from .output.exits import EXIT, INTERRUPTED
@@ -19,6 +27,7 @@ if TYPE_CHECKING:
     from ...exporters.text.report import Amount
     from ...models.report import Context
     from ...probes.measure.probe import Effort
+    from ...probes.redfish import Controller
     from ..measuring.session import MeasurementOptions
 
 
@@ -67,6 +76,7 @@ def main() -> None:
 )
 @ras_option
 @job_options
+@redfish_option
 @click.option(
     "--output", "-o", metavar="FILE", type=click.Path(), help="Write the report to FILE instead of standard output."
 )
@@ -89,6 +99,7 @@ def diagnose(
     ignore: tuple[str, ...],
     job: str | None,
     ras: tuple[str, int] | None,
+    redfish: Controller | None,
     of_job: tuple[str | None, str | None],
     output: str | None,
     brief: bool,
@@ -103,8 +114,9 @@ def diagnose(
     from .output import reports
 
     with clear_errors():
+        more = reports.further(ras, redfish)
         report, interrupted = reports.report_of(
-            root, source, site, options, context, with_tools, ignore, state_dir, job, ras, of_job
+            root, source, site, options, context, with_tools, ignore, state_dir, job, more, of_job
         )
     if report.job is not None and (form == "prometheus" or any(sinks)):
         raise click.UsageError("a job has no metrics: use --format text, json or html")
@@ -167,6 +179,7 @@ def accept(
 @click.option(
     "--path", metavar="A B", nargs=2, help="With --format svg: mark the path between two devices and its bottleneck."
 )
+@redfish_option
 def topology(
     root: str,
     source: tuple[str, ...],
@@ -179,6 +192,7 @@ def topology(
     copies: bool,
     conflicts: bool,
     path: tuple[str, str] | None,
+    redfish: Controller | None,
 ) -> None:
     """Show the devices of this node and the rates of its links."""
     views = [name for name, on in (("rates", rates), ("copies", copies), ("conflicts", conflicts)) if on]

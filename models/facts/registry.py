@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .bmc import BmcLink, BmcPart
 from .gpu import Driver, Gpu, GpuLink, GpuPair
 from .job_ranks import Rank
 from .machine import (
@@ -61,6 +62,8 @@ KINDS: Mapping[str, type[Fact]] = {
     "NcclFailure": NcclFailure,
     "NodePair": NodePair,
     "Rank": Rank,
+    "BmcLink": BmcLink,
+    "BmcPart": BmcPart,
 }
 # All kinds that a line of JSON (jsonl.py) may contain.
 RECORDS: Mapping[str, type[Any]] = {**KINDS, "Observation": Observation, "NotChecked": NotChecked, "Run": Run}

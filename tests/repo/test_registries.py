@@ -38,7 +38,8 @@ DUMPS = (
 )
 KINDS = (
     "Node Package Numa HostBridge Pci Driver Gpu GpuLink GpuPair Net Rdma Port NicPath Gid Nvme Optics Disk Array "
-    "Mount Setting Serial Service Event Nccl Transport NcclFailure NodePair Rank Observation NotChecked Run"
+    "Mount Setting Serial Service Event Nccl Transport NcclFailure NodePair Rank BmcLink BmcPart "
+    "Observation NotChecked Run"
 )
 
 

@@ -125,3 +125,28 @@ ras_option = click.option(
     help="Also ask NCCL in a running job which ranks are dead, absent or late. Without HOST:PORT: $NCCL_RAS_ADDR, or "
     "localhost:28028.",
 )
+
+
+def _controller(context: object, parameter: object, path: str | None) -> Any:
+    """The file of the option --redfish."""
+    if path is None:
+        return None
+    from ....models.site.toml_tables import read_tables
+    from ....probes.redfish import Controller
+    from ...inputs.site_file import BadInput, read_text
+
+    try:
+        return read_tables(read_text(path, "--redfish"), Controller)
+    except BadInput as wrong:
+        raise click.UsageError(str(wrong)) from None
+    except ValueError as wrong:
+        raise click.UsageError(f"--redfish {path}: {wrong}") from None
+
+
+redfish_option = click.option(
+    "--redfish",
+    metavar="FILE",
+    type=click.Path(),
+    callback=_controller,
+    help="Also ask the management controller (BMC). FILE is TOML: url, user, password, ca_file.",
+)

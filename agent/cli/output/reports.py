@@ -25,6 +25,7 @@ from .progress import show_progress
 
 if TYPE_CHECKING:
     from ....exporters.text.report import Amount
+    from ....probes.redfish import Controller
     from ...inputs.inspector import Found
 
 _MOST = 5  # warnings about entries of [ignore]
@@ -40,18 +41,18 @@ def report_of(
     ignore: Sequence[str] = (),
     state_dir: str | None = None,
     job: str | None = None,
-    ras: tuple[str, int] | None = None,
+    further: Sequence[Source] = (),
     of_job: tuple[str | None, str | None] = (None, None),
 ) -> tuple[Report, bool]:
     """The report of the input, and whether Ctrl-C interrupted its measurement. Raises BadInput.
 
-    `ras`: host and port of NCCL's RAS subsystem. `of_job`: table of ranks and machine type, for the NCCL Inspector.
+    `further`: sources beside those of the input. `of_job`: table of ranks and machine type, for the NCCL Inspector.
     """
     if (found := _inspector_files(source, of_job)) is not None:
         from ..job_report import report_of_job
 
         return report_of_job(found, *of_job, site, ignore), False
-    _, report, interrupted = examined(root, source, site, options, context, with_tools, ignore, state_dir, job, ras)
+    _, report, interrupted = examined(root, source, site, options, context, with_tools, ignore, state_dir, job, further)
     return report, interrupted
 
 
@@ -65,7 +66,7 @@ def examined(
     ignore: Sequence[str] = (),
     state_dir: str | None = None,
     job: str | None = None,
-    ras: tuple[str, int] | None = None,
+    further: Sequence[Source] = (),
 ) -> tuple[Snapshot, Report, bool]:
     """As report_of, for a node, with the evaluated snapshot."""
     started = time.monotonic()
@@ -75,10 +76,7 @@ def examined(
     session = target.session(options)
     ours = site_file.site(site, ignore, job)
     sources = with_serials(target.readers) if any(":" in entry for entry in ours.ignore) else target.readers
-    if ras:
-        from ....probes.nccl_ras import read_ras
-
-        sources = (*sources, Source("nccl_ras", partial(read_ras, ras)))
+    sources = (*sources, *further)
     with show_progress(sources, session.probes) as (readers, probes):
         snapshot, report = examine(target.host, readers, probes, ours, known.baseline, context, known.at, before)
     warn_forced(session)
@@ -100,6 +98,20 @@ def _inspector_files(source: Sequence[str], of_job: tuple[str | None, str | None
     return found if found.files else None
 
 
+def further(ras: tuple[str, int] | None, redfish: Controller | None) -> tuple[Source, ...]:
+    """The sources that other programs answer: NCCL's RAS subsystem at host and port, and the management controller."""
+    found = []
+    if ras:
+        from ....probes.nccl_ras import read_ras
+
+        found.append(Source("nccl_ras", partial(read_ras, ras)))
+    if redfish:
+        from ....probes.redfish import read_redfish
+
+        found.append(Source("redfish", partial(read_redfish, redfish)))
+    return tuple(found)
+
+
 def with_serials(sources: tuple[Source, ...]) -> tuple[Source, ...]:
     """The sources, and one for serial numbers: the user may name a device by its serial number."""
     from ....probes.serials import read_serials
@@ -108,11 +120,17 @@ def with_serials(sources: tuple[Source, ...]) -> tuple[Source, ...]:
 
 
 def snapshot_of(
-    root: str, source: Sequence[str], site: str | None, with_tools: bool = False, serials: bool = False
+    root: str,
+    source: Sequence[str],
+    site: str | None,
+    with_tools: bool = False,
+    serials: bool = False,
+    redfish: Controller | None = None,
 ) -> Snapshot:
     """The snapshot of the input, not evaluated; with serial numbers if `serials`. Raises BadInput."""
     target = inputs.of(root, source, with_tools)
     sources = with_serials(target.readers) if serials else target.readers
+    sources = (*sources, *further(None, redfish))
     with show_progress(sources, measure_nothing) as (readers, _):
         snapshot = read_snapshot(target.host, readers, site_file.site(site))
     warn_unread_dumps(snapshot)

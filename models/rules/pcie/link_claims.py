@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from ...catalog.gpus import Product, products_of
+from ...facts.bmc import BmcLink
 from ...facts.machine import Pci
 from ...facts.pci_classes import kind_of
 from ...facts.pcie_rates import speed_of
@@ -77,9 +78,22 @@ def _width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
         subject=function.key,
         quantity=WIDTH,
         observed=function.width,
-        supports=(*supports, *history),
+        supports=(*supports, *history, *_of_bmc(snapshot, function)),
         doubt=doubt,
     )
+
+
+def _of_bmc(snapshot: Snapshot, function: Pci) -> Iterator[Support]:
+    """The management controller sees the width that the kernel sees, and a slot and a device that have no more lanes.
+
+    A controller's table of slots can be wrong, so it never contradicts the kernel: a difference is a conflict.
+    """
+    link = snapshot.of(BmcLink).get(function.key)
+    if link is None or link.slot_width is None or link.max_width is None:
+        return
+    if link.width == function.width == min(link.slot_width, link.max_width):
+        source = f"Redfish: {link.width} lanes in use, slot of {link.slot_width}, device of {link.max_width}"
+        yield Support("product", link.width, source)
 
 
 def _speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
