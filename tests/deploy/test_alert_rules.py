@@ -44,7 +44,7 @@ def run(*command: str, folder: Path = FOLDER) -> None:
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: path.stem)
 @pytest.mark.slow
 def test_alerts_fire_and_clear(path: Path) -> None:
-    run("promtool", "check", "rules", "rules.yml", "alerts.yml")
+    run("promtool", "check", "rules", "rules.yml", "alerts.yml", "joins.yml")
     run("promtool", "test", "rules", str(path))
 
 
@@ -124,8 +124,8 @@ def test_every_code_has_one_alert() -> None:
 
 
 def test_rules_ask_for_metrics_that_there_are() -> None:
-    recorded = {rule["record"] for rule in rules("rules.yml")}
-    text = "\n".join(rule["expr"] for rule in (*rules("rules.yml"), *ALERTS.values()))
+    recorded = {rule["record"] for name in ("rules.yml", "joins.yml") for rule in rules(name)}
+    text = "\n".join(rule["expr"] for rule in (*rules("rules.yml"), *rules("joins.yml"), *ALERTS.values()))
     asked = set(re.findall(r"(?:\w+:)?linkgauge\w*(?::\w+)?", re.sub(r'"[^"]*"', "", text)))
     assert asked - recorded - set(METRICS) == set()
 
