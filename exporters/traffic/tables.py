@@ -29,7 +29,7 @@ _NARROW = (*_COLUMNS[:-1], -4)  # without bars
 _WIDE = 90  # columns from which there are bars
 _BAR = 5
 _GPU_HEAD = ("GPU", "SM CLOCK", "MEMORY CLOCK", "POWER", "TEMP", "LIMITED BY")
-_GPU_COLUMNS = (16, -18, -12, -12, -6)
+_GPU_COLUMNS = (16, -18, -12, -12, -7)
 
 
 def as_text(view: View, choice: Choice, width: int, colour: bool) -> str:
@@ -99,7 +99,7 @@ def _columns(width: int) -> Sequence[int]:
 def _used(used: float | None, width: int) -> str:
     if used is None or width < _WIDE:
         return "" if used is None else f"{used:.0%}"
-    full = min(_BAR, floor(used * _BAR + 0.5))
+    full = min(_BAR, floor(used * _BAR))
     return f"{'#' * full}{'.' * (_BAR - full)} {used:4.0%}"
 
 
