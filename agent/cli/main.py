@@ -111,6 +111,7 @@ def diagnose(
     The command needs no root. If the node is idle, the command measures for some seconds; --level sets how much. Ctrl-C
     stops the measurement and prints the report so far.
     """
+    from ...exporters.text.terminal import within
     from .output import reports
 
     with clear_errors():
@@ -122,7 +123,9 @@ def diagnose(
         raise click.UsageError("a job has no metrics: use --format text, json or html")
     if form != "prometheus":
         amount: Amount = "brief" if brief else "full" if verbose else "usual"
-        write(reports.rendered(report, form, reports.in_colour(output), amount), output)
+        with within(reports.terminal_columns(output)):
+            text = reports.rendered(report, form, reports.in_colour(output), amount)
+        write(text, output)
     if form == "prometheus" or any(sinks):
         from .push import send
 

@@ -56,8 +56,12 @@ def status(state_dir: str | None, form: str) -> None:
             found, unknown = reason.last, f"{reason}. {_REMEDY}"
         view = _view(found, now, unknown)
         from ...exporters.formats.status import as_json, as_text
+        from ...exporters.text.terminal import within
+        from .output.reports import in_colour, terminal_columns
 
-    write(as_json(view) if form == "json" else as_text(view), None)
+    with within(terminal_columns(None)):
+        text = as_json(view) if form == "json" else as_text(view, in_colour(None))
+    write(text, None)
     sys.exit(EXIT[view.verdict])
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...models.diagnosis.headlines import one_line
 from ...models.facts.units import as_utc
 from ...models.report import Finding, Verdict
-from ..text.terminal import WIDTH, hanging, safe
+from ..text.terminal import WIDTH, Paint, hanging, painter, safe
 from ..text.vocabulary import counted
 
 
@@ -31,9 +31,9 @@ class ServiceView(Struct, frozen=True, kw_only=True):
     unused: Sequence[str]  # codes of entries of [ignore] that matched nothing for 30 days
 
 
-def as_text(view: ServiceView) -> str:
+def as_text(view: ServiceView, colour: bool = False) -> str:
     """The verdict, one block per finding, and one line for each other part."""
-    return "\n".join(_lines(view)) + "\n"
+    return "\n".join(_lines(view, painter(colour))) + "\n"
 
 
 def as_json(view: ServiceView) -> str:
@@ -75,13 +75,13 @@ def as_json(view: ServiceView) -> str:
     return msgspec.json.encode(whole).decode()
 
 
-def _lines(view: ServiceView) -> Iterator[str]:
-    yield f"{view.verdict.upper()}  {safe(view.node or 'this node')}  linkgauge serve"
+def _lines(view: ServiceView, paint: Paint) -> Iterator[str]:
+    yield f"{paint(view.verdict.upper(), view.verdict)}  {safe(view.node or 'this node')}  linkgauge serve"
     if view.unknown:
         yield from _row("unknown because", view.unknown)
     yield from _row("last cycle", f"{duration(view.now - view.at)} ago; the interval is {duration(view.every)}")
     for finding, last in zip(view.findings, view.last_seen, strict=True):
-        yield from _finding(finding, last)
+        yield from _finding(finding, last, paint)
     if not view.findings:
         yield from _row("findings", "none")
     for name, tries, again in view.stuck:
@@ -95,13 +95,16 @@ def _lines(view: ServiceView) -> Iterator[str]:
         yield from _row("[ignore]", f"entries matched no finding for 30 days: {several}; the log names the entries")
 
 
-def _finding(finding: Finding, last: float | None) -> Iterator[str]:
+def _finding(finding: Finding, last: float | None, paint: Paint) -> Iterator[str]:
     if finding.silenced is not None:
         yield from hanging("", f"ignored: {finding.code} {safe(finding.device or finding.subject)}", WIDTH)
     else:
-        yield from hanging("", safe(one_line(finding)), WIDTH)
+        first, *others = hanging("", safe(one_line(finding)), WIDTH)
+        title = finding.severity.upper()
+        yield paint(title, finding.severity) + first.removeprefix(title)
+        yield from others
     seen = f", last {as_utc(last)}" if last is not None else ""
-    yield f"    {finding.code}: first seen {finding.since or 'at an unknown time'}{seen}"
+    yield from hanging("    ", f"{finding.code}: first seen {finding.since or 'at an unknown time'}{seen}", WIDTH)
     if finding.stale:
         yield from hanging("    ", safe(f"not evaluated again: {finding.stale}"), WIDTH)
 

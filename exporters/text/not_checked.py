@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked
 from ...models.rules.host.job_limits import NOT_A_JOB
-from .terminal import fitted, safe
+from .terminal import fitted, limited, safe
 from .vocabulary import in_words, listed
 
 _MOST_SUBJECTS = 16
@@ -78,7 +78,7 @@ def lines_by_reason(not_checked: Iterable[NotChecked], width: int) -> Iterator[s
         how = f" ({hows[0]})" if len(hows) == 1 else " (see -v)" if hows else ""
         what = "; ".join(_subjects(alike, _FEW))
         text = f"{what}: {found[0].why}{how}" if len(found) == 1 else f"{_WORDS[reason]}{how}: {what}"
-        yield f"  {fitted(text, width - 2)}"
+        yield f"  {fitted(text, limited(width) - 2)}"
 
 
 def _subjects(alike: Sequence[NotChecked], most: int = _MOST_SUBJECTS) -> Iterator[str]:

@@ -138,7 +138,8 @@ def _looked_at(report: Report, full: bool) -> Iterator[str]:
     if evidence := coverage_text(report.coverage, not full):
         yield from wrap(f"Evidence: {evidence}.", WIDTH)
     if any(not finding.silenced for finding in report.findings):
-        yield "What a code means and how to see it: linkgauge explain CODE" + ("" if full else ". All details: -v")
+        more = "" if full else ". All details: -v"
+        yield from wrap(f"What a code means and how to see it: linkgauge explain CODE{more}", WIDTH)
 
 
 def _sources_read(report: Report, full: bool) -> str:

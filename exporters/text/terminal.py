@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeAlias
 from unicodedata import east_asian_width
 
@@ -24,6 +26,8 @@ _STYLES = {
     "bold": "1",
 }
 
+_NARROWEST = 40  # columns; narrower text is not readable
+_most: ContextVar[int | None] = ContextVar("_most", default=None)  # columns of the terminal
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]i?B(?:/s)?|GT/s|[MG]Hz|W|s|°C)(?![\w/]))")
 
 
@@ -60,6 +64,22 @@ def fitted(text: str, columns: int) -> str:
     return f"{text}..."
 
 
+@contextmanager
+def within(columns: int | None) -> Iterator[None]:
+    """Break lines at this width during the block, if it is less than their own. None: no limit."""
+    before = _most.set(None if columns is None else max(columns, _NARROWEST))
+    try:
+        yield
+    finally:
+        _most.reset(before)
+
+
+def limited(width: int) -> int:
+    """The width of lines whose own width is `width`, in this terminal."""
+    most = _most.get()
+    return width if most is None else min(width, most)
+
+
 def cells(text: str) -> int:
     """The width of a text in columns: two for each wide character (Unicode Standard Annex 11)."""
     return len(text) if text.isascii() else sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
@@ -70,6 +90,7 @@ def wrap(text: str, width: int) -> list[str]:
 
     A number and its unit stay together.
     """
+    width = limited(width)
     lines = [""]
     for word in _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text).split(" "):
         for piece in _pieces(word, width):
@@ -83,6 +104,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 def hanging(first: str, text: str, width: int, indent: int | None = None) -> Iterator[str]:
     """`first` and the text in one line. Further lines are indented to the start of the text, or by `indent` columns."""
+    width = limited(width)
     column = cells(first) if indent is None else indent
     lines = wrap(text, width - max(column, cells(first)))
     yield f"{first}{lines[0]}".rstrip()

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from linkgauge.probes.host.recorded import dump
 from tests.support.mounts import needs_terminals
-from tests.support.nodes.described import node
+from tests.support.nodes.described import BROKEN, node
 from tests.support.nodes.trees import write
 from tests.support.programs.terminal import Terminal, on_a_terminal
 from tests.support.waiting import until
@@ -73,3 +74,16 @@ def test_its_end_restores_the_terminal(end: Callable[[Terminal], None], tmp_path
         until(lambda: "\x1b[?1049l" in terminal.written)
         until(lambda: terminal.settings == terminal.before)
         assert terminal.ended() == 0
+
+
+@pytest.mark.parametrize(("colour", "escapes"), [("1", False), ("", True)])
+def test_the_report_on_a_terminal(colour: str, escapes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the width of the terminal, and colours unless NO_COLOR forbids them."""
+    capture = tmp_path / "node"
+    capture.write_text(dump(node("hgx-h100", BROKEN)))
+    with on_a_terminal("diagnose", "--from", str(capture), columns=64, NO_COLOR=colour) as terminal:
+        assert terminal.ended() == 2
+    assert ("\x1b[1;31m" in terminal.written) == escapes
+    lines = re.sub(r"\x1b\[[0-9;]*m|.*\x1b\[K|\r", "", terminal.written).splitlines()
+    assert lines[0].startswith("FAILED")
+    assert max(map(len, lines)) <= 64

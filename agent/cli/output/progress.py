@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
+from ....exporters.text.terminal import fitted
 from ....models.facts.records import Record
 from ....probes.host.host import Host
 from ...pipeline.diagnose import Probes
@@ -16,6 +18,7 @@ from ...pipeline.source import Source
 
 _PATIENCE = 1.0  # seconds before the first line and between two lines
 _MOST = 4  # names in a line
+_NARROWEST = 20  # columns
 
 
 @contextmanager
@@ -39,7 +42,8 @@ def show_progress(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[l
 
     def refresh() -> None:
         while not done.wait(_PATIENCE):
-            sys.stderr.write(f"\r\x1b[K{_line(dict(running))}")
+            columns = shutil.get_terminal_size().columns
+            sys.stderr.write(f"\r\x1b[K{fitted(_line(dict(running)), max(columns - 1, _NARROWEST))}")
             sys.stderr.flush()
 
     display = threading.Thread(target=refresh, daemon=True)

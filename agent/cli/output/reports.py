@@ -175,8 +175,16 @@ def rendered(report: Report, form: str, colour: bool, amount: Amount = "usual") 
 
 
 def in_colour(output: str | None) -> bool:
-    """Whether to colour: on a terminal, and without the variable NO_COLOR (https://no-color.org)."""
-    return output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    """Whether to colour: on a terminal that has colours, and without the variable NO_COLOR (https://no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return output is None and sys.stdout.isatty() and not plain
+
+
+def terminal_columns(output: str | None) -> int | None:
+    """The width of the terminal. None: the text goes into a file or a pipe."""
+    import shutil
+
+    return shutil.get_terminal_size().columns if output is None and sys.stdout.isatty() else None
 
 
 def rendered_topology(snapshot: Snapshot, form: str) -> str:

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
 from linkgauge.agent.cli.main import main
+from linkgauge.agent.cli.output import reports
 from linkgauge.agent.pipeline.diagnose import Memory
 from linkgauge.agent.service import checkpoint
 from linkgauge.agent.service.config import Config, Probing
@@ -71,6 +72,22 @@ def test_a_node_with_a_fault_a_source_that_hangs_and_a_release(hgx: Node) -> Non
     assert done.exit_code == 2
     assert run("release", "--end").output.startswith("The release ended; before, this machine was released by ")
     assert run("release", "--end").output == "There was no release.\n"
+
+
+def test_colours_and_a_narrow_terminal(hgx: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    hgx.host.recorded = node("hgx-h100", BROKEN)
+    hgx.cycle()
+    plain = status(hgx).output
+    monkeypatch.setattr(reports, "in_colour", lambda output: True)
+    monkeypatch.setattr(reports, "terminal_columns", lambda output: 60)
+    coloured = status(hgx).output
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert coloured.startswith("\x1b[1;31mFAILED\x1b[0m  hgx  linkgauge serve\n")
+    assert "\n\x1b[1;33mWARNING\x1b[0m nvme3 (40:00.0) runs on x2 of x4: reseat the drive\n" in coloured
+    assert max(map(len, bare.splitlines())) <= 60 < max(map(len, plain.splitlines()))
+    assert [word for word in bare.split() if not word.isdigit()] == [
+        word for word in plain.split() if not word.isdigit()
+    ]
 
 
 def test_json_has_the_same(hgx: Node) -> None:

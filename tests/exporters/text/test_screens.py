@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from linkgauge.exporters.text.findings import Detail, block, details_of, grouped
 from linkgauge.exporters.text.report import as_text
-from linkgauge.exporters.text.terminal import painter
+from linkgauge.exporters.text.terminal import painter, within
 from linkgauge.models.diagnosis.headlines import one_line
 from tests.support.screens import SCREENS, screen
 
@@ -36,6 +36,18 @@ def test_a_finding_has_at_most_twelve_lines(name: str) -> None:
     groups = grouped(screen(name).findings)
     for group in groups:
         assert len(list(block(group, painter(False), details_of(groups, full=False)))) <= Detail.WHOLE.value
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_a_narrow_terminal_breaks_lines_and_a_wide_one_does_not_stretch_them(name: str) -> None:
+    whole = as_text(screen(name), False, "full")
+    with within(60):
+        narrow = as_text(screen(name), False, "full")
+    with within(200):
+        wide = as_text(screen(name), False, "full")
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert "".join(narrow.split()) == "".join(whole.split())
+    assert wide == whole
 
 
 def test_the_line_of_a_finding() -> None:

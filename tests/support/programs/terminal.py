@@ -22,11 +22,10 @@ _PART = re.compile(r"\x1b\[2J|\x1b\[(?P<row>\d+);1H(?P<line>.*?)\x1b\[K", re.DOT
 class Terminal:
     """The terminal of a program that writes whole lines, each at its row."""
 
-    def __init__(self, pid: int, descriptor: int, lines: int, columns: int) -> None:
+    def __init__(self, pid: int, descriptor: int) -> None:
         self.pid = pid
         self.written = ""
         self._descriptor = descriptor
-        self.resize(lines, columns)
         self.before = self.settings
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -73,12 +72,15 @@ class Terminal:
 
 
 @contextmanager
-def on_a_terminal(*arguments: str, lines: int = 40, columns: int = 120) -> Iterator[Terminal]:
-    """`python -m linkgauge` on a terminal without colours."""
+def on_a_terminal(*arguments: str, lines: int = 40, columns: int = 120, **variables: str) -> Iterator[Terminal]:
+    """`python -m linkgauge` on a terminal, without colours unless the variables say so."""
+    known = {name: value for name, value in PATHS.items() if name not in ("COLUMNS", "LINES")}
     pid, descriptor = pty.fork()
     if not pid:
-        os.execve(sys.executable, [sys.executable, "-m", "linkgauge", *arguments], {**PATHS, "NO_COLOR": "1"})
-    terminal = Terminal(pid, descriptor, lines, columns)
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        environment = {**known, "TERM": "xterm", "NO_COLOR": "1", **variables}
+        os.execve(sys.executable, [sys.executable, "-m", "linkgauge", *arguments], environment)
+    terminal = Terminal(pid, descriptor)
     try:
         yield terminal
     finally:
