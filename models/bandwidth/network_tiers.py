@@ -7,6 +7,7 @@ others move other parts of the array.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from operator import mul
@@ -24,6 +25,13 @@ class Level(Struct, frozen=True):
     children: int
     rate: float
     mesh: bool = False  # no switch: direct links connect each two children
+    cube: bool = False  # no switch: direct links connect neighbours in a hypercube
+
+    def own_links(self, children: int) -> float:
+        """The share of a child's links that lead to a group of `children` neighbours."""
+        if self.mesh:
+            return (children - 1) / (self.children - 1)
+        return math.log2(children) / math.log2(self.children) if self.cube else 1.0
 
 
 def ranks_of(levels: Sequence[Level]) -> int:
@@ -69,7 +77,7 @@ def group(levels: Sequence[Level], ranks: int, stride: int = 1) -> tuple[Level, 
     """The levels for a group of `ranks` GPUs at distance `stride`, while all such groups communicate.
 
     Members below one child share its link with members of other groups. In a mesh a group has only the links between
-    its members: a pair of eight MI300X has a seventh of the rate of one GPU.
+    its members: a pair of eight MI300X has a seventh of the rate of one GPU. In a hypercube of 16 it has a quarter.
     """
     return tuple(_seen(levels, ranks, stride))
 
@@ -80,5 +88,5 @@ def _seen(levels: Sequence[Level], ranks: int, stride: int) -> Iterator[Level]:
         children = -(-among // inside)
         if children > 1:
             # At least one group, and at most as many groups as GPUs below a child.
-            share = min(1.0, inside / lower) * ((children - 1) / (one.children - 1) if one.mesh else 1.0)
+            share = min(1.0, inside / lower) * one.own_links(children)
             yield replace(one, children=children, rate=one.rate * share)

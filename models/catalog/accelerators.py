@@ -23,6 +23,11 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     domain: Few | None = None  # number of GPUs in an NVLink domain of several nodes
     source: Text
 
+    @property
+    def low(self) -> dict[str, float]:
+        """The rates of the precisions below bf16 that it has."""
+        return {name: rate for name, rate in (("fp8", self.fp8), ("fp4", self.fp4)) if rate}
+
 
 class Fitted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The GPUs of machine types, and their NICs if platforms.toml has none."""
@@ -31,7 +36,9 @@ class Fitted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     gpu: Text  # a name in gpus.toml
     nics: Few | None = None
     nic_rate: Positive | None = None
+    gpus: Few | None = None  # if platforms.toml has no number
     mesh: bool = False  # NVLinks connect each two GPUs directly, without switches
+    cube: bool = False  # links connect neighbours in a hypercube
     source: Text
 
 

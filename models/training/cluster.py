@@ -18,6 +18,8 @@ from ..facts.pcie_rates import rated, speed_of
 from ..site.schema import Machine
 from .cluster_fabric import Node, Switches, domain, fat_tree
 
+_MESHED = ("xgmi", "roce")  # grades whose links connect each two GPUs
+
 
 class Unknown(ValueError):
     """A value that the plan needs and that is not known. Carries a sentence for the user."""
@@ -77,25 +79,26 @@ def cluster_of(
         raise Unknown(f"the compute rate of {product.name} is not in the catalog; choose another type with --machine")
     if nodes < 1:
         raise Unknown(f"{nodes} nodes: at least one node is required")
-    if not machine.gpus:
+    gpus = machine.gpus or (fitted.gpus if fitted else None)
+    if not gpus:
         raise Unknown(f"{machine.name}: its number of GPUs is not known; describe it in the site file")
     rate, grade = _between(machine, product)
     ports = nics or (_ports(machine, fitted) if nodes > 1 else (1, 1.0))  # a single node needs no NICs
-    meshed = (fitted is not None and fitted.mesh) or grade == "xgmi"  # links connect each two GPUs
-    trays = min(nodes, row.domain // machine.gpus) if row.domain else 1  # of an NVLink domain
-    node = domain(machine.gpus, rate, trays, *ports) if trays > 1 else Node(machine.gpus, rate, *ports, meshed)
+    trays = min(nodes, row.domain // gpus) if row.domain else 1  # of an NVLink domain
+    wired = Node(gpus, rate, *ports, bool(fitted and fitted.mesh) or grade in _MESHED, bool(fitted and fitted.cube))
+    node = domain(gpus, rate, trays, *ports) if trays > 1 else wired
     return Cluster(
         name=machine.name,
         gpu=replace(product, memory=product.memory or row.memory),
-        gpus=nodes * machine.gpus,
+        gpus=nodes * gpus,
         levels=_levels(node, -(-nodes // trays), switches),
         algorithms=known_algorithms(grade, machine.name),
         switched=product.fabric and (product.link_version or 0) >= 4,
         flops=row.flops,
         reached=row.reached or row.flops * _usual_share(),
-        low={name: rate for name, rate in (("fp8", row.fp8), ("fp4", row.fp4)) if rate},
+        low=row.low,
         source=f"{product.name}: {row.source}; {fitted.source if fitted else machine.source}",
-        node_gpus=machine.gpus,
+        node_gpus=gpus,
         bus_bandwidth=machine.bus_bandwidth,
     )
 
@@ -133,7 +136,7 @@ def _between(machine: Machine, product: Product) -> tuple[float, str]:
 def _levels(node: Node, count: int, switches: Switches | None) -> tuple[Level, ...]:
     if switches is not None:
         return fat_tree(node, count, switches)
-    first = Level("node", node.gpus, node.rate, node.mesh)
+    first = Level("node", node.gpus, node.rate, node.mesh, node.cube)
     return (first, Level("fabric", count, node.egress)) if count > 1 else (first,)
 
 

@@ -23,6 +23,7 @@ class Node(Struct, frozen=True):
     nics: int
     nic_rate: float
     mesh: bool = False  # direct links connect each two GPUs
+    cube: bool = False  # direct links connect neighbours in a hypercube
 
     @property
     def egress(self) -> float:
@@ -76,7 +77,7 @@ def fat_tree(node: Node, nodes: int, switches: Switches) -> tuple[Level, ...]:
     up = unit * node.egress / switches.oversubscription
     rates = [node.egress, up, pod * up]
     fabric = (Level(*level) for level in zip(("leaf", "spine", "core"), counts, rates, strict=False))
-    return Level("node", node.gpus, node.rate, node.mesh), *(one for one in fabric if one.children > 1)
+    return Level("node", node.gpus, node.rate, node.mesh, node.cube), *(one for one in fabric if one.children > 1)
 
 
 def _unit(node: Node, switches: Switches) -> int:

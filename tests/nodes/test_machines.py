@@ -52,6 +52,8 @@ GPUS = {
     "MI355X": ("AMD Instinct MI355X", "1002:75a3"),
     "MI250X": ("AMD Instinct MI250X", "1002:7408"),
     "MI300A": ("AMD Instinct MI300A", "1002:74a0"),
+    "Gaudi 2": ("HL-225", "1da3:1020"),
+    "Gaudi 3": ("HL-325L", "1da3:1060"),
     "Trainium1": ("", "1d0f:7164"),
     "Trainium2": ("", "1d0f:7364"),
     "none": ("", "0000:0000"),
@@ -168,6 +170,8 @@ WHOLE = {
     "hgx-h200-8": shows(dmi("QEMU", "Standard PC (Q35 + ICH9, 2009)"), "H200", 8),
     "hgx-b200-8": shows(dmi("Supermicro", "SYS-A21GE-NBRT"), "B200", 8),
     "mi300x-8": shows(dmi("Supermicro", "AS-8125GS-TNMR2"), "MI300X", 8),
+    "gaudi2-8": shows(dmi("Supermicro", "SYS-820GH-TNR2"), "Gaudi 2", 8),
+    "gaudi3-8": shows(dmi("Supermicro", "SYS-822GA-NGR3"), "Gaudi 3", 8),
 }
 # A part of each of these is a machine that is sold, or one that cannot be told from it.
 SLICES = [

@@ -380,23 +380,27 @@ def test_a_config_of_hugging_face_has_the_sizes_of_the_model(name: str, config: 
 
 
 def test_machine_types_without_a_cluster_are_few() -> None:
-    """Types with various GPUs, accelerators without published collectives, and GPUs without a known compute rate."""
+    """Types with various GPUs, and Trainium1, whose compute rate and links are not in the catalog."""
     failing = set()
     for machine in machines():
         try:
             assert cluster_of(machine, 1).memory > 16e9, machine.name
         except Unknown:
             failing.add(machine.name)
-    assert failing == {
-        "aws-g7e.48xlarge",
-        "aws-trn1.32xlarge",
-        "aws-trn1n.32xlarge",
-        "aws-trn2.48xlarge",
-        "azure-nd96is-v5",
-        "dell-xe9680",
-        "hpe-cray-ex235a",
-        "hpe-cray-ex255a",
-    }
+    assert failing == {"aws-trn1.32xlarge", "aws-trn1n.32xlarge", "azure-nd96is-v5", "dell-xe9680"}
+
+
+def test_accelerators_beside_gpus() -> None:
+    """Eight Gaudi 2 reach 258.2 GB/s of bus bandwidth (HabanaAI/hccl_demo). A pair of 16 Trainium2 has one link of 128
+    GB/s, a row of four has two.
+    """
+    gaudi = cluster("gaudi2-8", 2)
+    assert [(one.children, one.rate / 1e9, one.mesh) for one in gaudi.levels] == [(8, 262.5, True), (2, 300, False)]
+    pace = pace_of("all_reduce", group(gaudi.levels, 8), gaudi.algorithms, gaudi.inside)
+    assert bus_bandwidth("all_reduce", 8, 1e12, seconds(pace, 1e12)) / 1e9 == pytest.approx(258.2, rel=0.01)
+    neuron = cluster("aws-trn2.48xlarge", 2)
+    assert [group(neuron.levels, ranks)[0].rate / 1e9 for ranks in (2, 4, 16)] == [128, 256, 512]
+    assert neuron.gpus == 32
 
 
 @pytest.mark.parametrize(
