@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..bandwidth.collective_algorithms import Algorithms, known_algorithms
 from ..bandwidth.message_times import Points
 from ..bandwidth.network_tiers import Level
-from ..catalog.accelerators import Fitted, accelerator_of, accelerators, fitted_of
+from ..catalog.accelerators import Accelerator, Fitted, accelerator_of, accelerators, fitted_of
 from ..catalog.gpus import Product, products
 from ..facts.averages import median
 from ..facts.pcie_rates import rated, speed_of
@@ -74,9 +74,7 @@ def cluster_of(
     """
     fitted = fitted_of(machine.name)
     product = gpu or _product(fitted.gpu if fitted else None, machine)
-    row = accelerator_of(product.name)
-    if row is None:
-        raise Unknown(f"the compute rate of {product.name} is not in the catalog; choose another type with --machine")
+    row = _compute_rates(product)
     if nodes < 1:
         raise Unknown(f"{nodes} nodes: at least one node is required")
     gpus = machine.gpus or (fitted.gpus if fitted else None)
@@ -108,6 +106,13 @@ def _product(name: str | None, machine: Machine) -> Product:
     if found is None:
         raise Unknown(f"{machine.name}: has various GPUs; read such a node (--from CAPTURE), or choose another type")
     return found
+
+
+def _compute_rates(product: Product) -> Accelerator:
+    row = accelerator_of(product.name)
+    if row is None:
+        raise Unknown(f"the compute rate of {product.name} is not in the catalog; choose another type with --machine")
+    return row
 
 
 def _ports(machine: Machine, fitted: Fitted | None) -> tuple[int, float]:
