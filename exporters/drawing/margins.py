@@ -60,8 +60,9 @@ def _notes(diagram: Diagram, path: Path, whole: bool) -> Iterator[tuple[str, str
     for one in diagram.elsewhere[:_MOST] if whole else ():
         style = one.finding.severity if one.finding.severity != "info" else "soft"
         yield safe(one_line(one.finding)), style
-    if whole and len(diagram.elsewhere) > _MOST:
-        yield f"and {counted(len(diagram.elsewhere) - _MOST, 'more finding')}", "soft"
+    more = len(diagram.elsewhere) - (_MOST if whole else 0)
+    if more > 0:
+        yield f"{counted(more, 'more finding')} without a place in the picture", "soft"
     if diagram.skipped:
         yield f"Not drawn: {counted(diagram.skipped, 'other device')}. 'linkgauge topology' lists all devices.", "soft"
 

@@ -12,6 +12,7 @@ from ...models.report import SEVERITIES, Finding, Report
 
 State: TypeAlias = Literal["good", "warning", "critical", "unread"]
 _LINK_FIELDS = frozenset({"Pci", "Pci.speed", "Pci.width", "Pci.max_speed", "Pci.max_width"})
+_OF_END = frozenset({"pcie", "port"})  # reports name such a link by the device at its lower end
 _DEVICES = frozenset({"Gpu", "Port", "Nvme", "Net", "Rdma", "Pci"})  # kinds of facts that were not read at all
 _OF_NODE: Mapping[str, str] = {"Gpu": "gpu", "Port": "port", "Nvme": "nvme"}  # kind of fact -> kind of device
 
@@ -78,7 +79,7 @@ def states_of(report: Report, bottleneck: frozenset[str]) -> States:
         {name: tuple(several) for name, several in by_device.items()},
         {name: tuple(several) for name, several in by_link.items()},
         tuple(elsewhere),
-        frozenset(link.id for link in topology.links if link.id in bare or link.kind == "pcie" and link.b in bare),
+        frozenset(link.id for link in topology.links if {link.id, link.b if link.kind in _OF_END else ""} & bare),
         frozenset(_unread_links(report, topology)),
         frozenset(_unread_devices(report, topology)),
         bottleneck,

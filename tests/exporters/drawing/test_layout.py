@@ -123,10 +123,11 @@ def test_an_absent_device_is_listed_below() -> None:
 
 
 def test_a_link_without_evidence_is_dashed() -> None:
-    drawing = picture(screen("healthy"))
-    wires = [line for line in drawing.lines if line.dashed and line.points[0][1] < drawing.height - 60]
-    (nic,) = (label for label in drawing.labels if label.text == "mlx5_0")
-    assert [abs(line.points[0][1] - nic.y) < 20 for line in wires] == [True]
+    report = screen("healthy")
+    dashed = [line for line in drawing_of(report, no_path())[0].lines if line.dashed]
+    bare = [one.subject for one in report.coverage.uncorroborated if one.group == "links"]
+    assert bare == ["0000:11:00.0", "mlx5_0/1", *(f"mlx5_{number}/1" for number in range(2, 10))]
+    assert len(dashed) == len(bare)
 
 
 def test_a_path_names_its_bottleneck() -> None:
