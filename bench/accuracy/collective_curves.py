@@ -2,10 +2,11 @@
 
     python -m bench.accuracy.collective_curves
 
-The curves are in ../shared/facts/msgsize_curves.csv (all_reduce) and in collective_curves.csv beside this file (further
-public tables, and all public tables of all_to_all). Each curve is predicted twice: with the whole catalog, and without
-the rows of its platform. The exit code is 1 if the errors are above the limits. With --fit, the program prints the
-catalog's values for each curve: startup, power and the bus bandwidth of the longest message.
+The curves are in ../shared/facts/msgsize_curves.csv (all_reduce), and in collective_curves.csv and further_curves.csv
+beside this file (public tables, each with its source). Each curve is predicted twice: with the whole catalog, and
+without the rows of its platform. No row of the catalog comes from a platform that is held back. The exit code is 1 if
+the errors are above the limits. With --fit, the program prints the catalog's values for each other curve: startup,
+power and the bus bandwidth of the longest message.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import math
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -23,9 +24,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from bench.accuracy.collective_setups import SETUPS, Setup
 from linkgauge.models.bandwidth.collective_algorithms import Algorithms, algorithms_of
 from linkgauge.models.bandwidth.collectives import bus_bandwidth, bus_factor
-from linkgauge.models.bandwidth.message_times import Pace, pace_of, seconds
+from linkgauge.models.bandwidth.message_times import Pace, bounds, pace_of, seconds
 from linkgauge.models.bandwidth.network_tiers import Level
 from linkgauge.models.catalog.collectives import collectives
 from linkgauge.models.catalog.links import links
@@ -33,50 +35,9 @@ from linkgauge.models.catalog.links import links
 HERE = Path(__file__).resolve().parent
 SHARED = HERE.parents[2] / "shared" / "facts" / "msgsize_curves.csv"
 OURS = HERE / "collective_curves.csv"
-MEGABYTE, MEDIAN, MEDIAN_WITHOUT = 10**6, 0.15, 0.25
+FURTHER = HERE / "further_curves.csv"
+MEGABYTE, MEDIAN, MEDIAN_WITHOUT, INSIDE, NEAR = 10**6, 0.15, 0.25, 0.9, 0.25
 Curve = list[tuple[int, float]]  # message size in bytes, and bus bandwidth in GB/s
-
-
-class Setup(Struct, frozen=True):
-    """The machine of a curve; rates are nominal, in bytes per second."""
-
-    platform: str
-    grade: str
-    gpus: int  # per node
-    rate: float  # per GPU
-    nodes: int = 1
-    node_rate: float = 0.0
-    switched: bool = False
-
-
-SETUPS: Mapping[str, Setup] = {
-    "4xA100 NV4 mesh allreduce w2": Setup("4xA100 mesh", "nvlink3", 2, 100e9),
-    "4xA100 NV4 mesh allreduce w4": Setup("4xA100 mesh", "nvlink3", 4, 300e9),
-    "4xGH200 NV6 mesh allreduce w2": Setup("4xGH200", "nvlink4", 2, 150e9),
-    "4xGH200 NV6 mesh allreduce w4": Setup("4xGH200", "nvlink4", 4, 450e9),
-    "8xA100 allreduce": Setup("stas00 8xA100", "nvlink3", 8, 300e9),
-    "NDv4 A100 allreduce busbw": Setup("Azure NDv4", "nvlink3", 8, 300e9),
-    "8xH200 allreduce": Setup("8xH200", "nvlink4", 8, 450e9, switched=True),
-    "p5 1 node allreduce (NVLS)": Setup("AWS p5", "nvlink4", 8, 450e9, switched=True),
-    "8xB200 p6-b200 allreduce": Setup("AWS p6-b200", "nvlink5", 8, 900e9, switched=True),
-    "V100 allreduce busbw": Setup("V100 PCIe", "pcie3", 2, 15.754e9),
-    # Two hives of four GPUs. A ring uses one xGMI link of 46 GB/s per GPU, or PCIe; the source does not state which.
-    "HPE MI100 allreduce busbw": Setup("HPE MI100", "xgmi", 8, 46e9),
-    "p4de 2 nodes allreduce": Setup("AWS p4de", "nvlink3", 8, 300e9, 2, 50e9),
-    "p5 2 nodes allreduce": Setup("AWS p5", "nvlink4", 8, 450e9, 2, 400e9, switched=True),
-    "p6-b200 4 nodes allreduce": Setup("AWS p6-b200", "nvlink5", 8, 900e9, 4, 400e9, switched=True),
-    "8xMI300X": Setup("8xMI300X AAC", "xgmi", 8, 448e9),
-    "2 nodes of 8xMI300X": Setup("8xMI300X AAC", "xgmi", 8, 448e9, 2, 400e9),
-    "8xMI355X Vultr": Setup("8xMI355X Vultr", "xgmi", 8, 537.6e9),
-    "8xMI355X OCI": Setup("8xMI355X OCI", "xgmi", 8, 537.6e9),
-    "GB300 4 GPUs": Setup("OCI GB300", "nvlink5", 4, 900e9, switched=True),
-    "GB300 8 GPUs": Setup("OCI GB300", "nvlink5", 8, 900e9, switched=True),
-    "GB300 64 GPUs": Setup("OCI GB300", "nvlink5", 64, 900e9, switched=True),
-    "4xH100": Setup("4xH100", "nvlink4", 4, 450e9, switched=True),
-    "p5 1 node": Setup("AWS p5", "nvlink4", 8, 450e9, switched=True),
-    "p5 2 nodes": Setup("AWS p5", "nvlink4", 8, 450e9, 2, 400e9, switched=True),
-    "p5 16 nodes": Setup("AWS p5", "nvlink4", 8, 450e9, 16, 400e9, switched=True),
-}
 
 
 # Oracle's guides also print a mean for AllToAll: over all sizes from 512 KiB to 16 GiB.
@@ -93,6 +54,9 @@ class Result(Struct, frozen=True):
     predicted: float
     errors: list[float]
     without: list[float]
+    inside: int  # points in low to high, without its platform
+    ratio: float  # high / low of the longest message, without its platform
+    held_back: bool
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -103,7 +67,8 @@ def main(arguments: Sequence[str]) -> int:
     curves = read()
     if "--fit" in arguments:
         for (name, op), curve in curves.items():
-            print_fit(name, op, curve)
+            if not SETUPS[name].held_back:
+                print_fit(name, op, curve)
         return 0
     results = [_result(name, op, curve) for (name, op), curve in curves.items()]
     _print_curves(results)
@@ -114,7 +79,8 @@ def main(arguments: Sequence[str]) -> int:
 def read() -> dict[tuple[str, str], Curve]:
     """The curves by data set and operation, each above 1 MB."""
     found = defaultdict[tuple[str, str], Curve](list)
-    for path, op, rate in ((SHARED, None, "GBps(busbw or bw)"), (OURS, "op", "busbw_GBps")):
+    ours = [(path, "op", "busbw_GBps") for path in (OURS, FURTHER)]
+    for path, op, rate in ((SHARED, None, "GBps(busbw or bw)"), *ours):
         with path.open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 size = int(row["size_bytes"])
@@ -133,19 +99,33 @@ def known(grade: str, without: str) -> Algorithms:
 
 def predicted(setup: Setup, op: str, size: int, without: str) -> float:
     """Bus bandwidth in GB/s. For AllToAll, the size in nccl-tests is that of one rank."""
-    pace, ranks = _pace(setup, op, without), setup.gpus * setup.nodes
+    return _bus(setup, op, size, _pace(setup, op, without))
+
+
+def bounds_of(setup: Setup, op: str, size: int, without: str) -> tuple[float, float]:
+    """Low and high bus bandwidth in GB/s."""
+    slow, _, fast = bounds(op, _group(setup), known(setup.grade, without), "node", setup.switched)
+    return _bus(setup, op, size, slow), _bus(setup, op, size, fast)
+
+
+def _bus(setup: Setup, op: str, size: int, pace: Pace) -> float:
+    ranks = setup.gpus * setup.nodes
     return bus_bandwidth(op, ranks, size, seconds(pace, size * ranks if op == "alltoall" else size)) / 1e9
 
 
 def _pace(setup: Setup, op: str, without: str) -> Pace:
-    group = [Level("node", setup.gpus, setup.rate)]
-    group += [Level("fabric", setup.nodes, setup.node_rate)] if setup.nodes > 1 else []
-    return pace_of(op, group, known(setup.grade, without), "node", setup.switched)
+    return pace_of(op, _group(setup), known(setup.grade, without), "node", setup.switched)
+
+
+def _group(setup: Setup) -> list[Level]:
+    near = Level("node", setup.gpus, setup.rate)
+    return [near, Level("fabric", setup.nodes, setup.node_rate)] if setup.nodes > 1 else [near]
 
 
 def _result(name: str, op: str, curve: Curve) -> Result:
     setup = SETUPS[name]
     size, measured = max(curve)
+    limits = [bounds_of(setup, op, size, setup.platform) for size, _ in curve]
     return Result(
         name=name,
         op=op,
@@ -154,20 +134,25 @@ def _result(name: str, op: str, curve: Curve) -> Result:
         predicted=predicted(setup, op, size, ""),
         errors=[predicted(setup, op, size, "") / rate - 1 for size, rate in curve],
         without=[predicted(setup, op, size, setup.platform) / rate - 1 for size, rate in curve],
+        inside=sum(low <= rate <= high for (_, rate), (low, high) in zip(curve, limits, strict=True)),
+        ratio=limits[curve.index((size, measured))][1] / limits[curve.index((size, measured))][0],
+        held_back=setup.held_back,
     )
 
 
 def _print_curves(results: Iterable[Result]) -> None:
     print(
         "| curve | operation | held by | points | longest, measured | predicted | median error | largest "
-        "| without its platform | largest |"
+        "| without its platform | largest | in low to high | high/low |"
     )
-    print("|---|---|---|---:|---:|---:|---:|---:|---:|---:|")
+    print("|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for one in results:
         rates = [f"{one.measured:.4g}", f"{one.predicted:.4g}"]
         both = (one.errors, one.without)
         errors = [text for several in both for text in (f"{_middle(several):.1%}", f"{_worst(several):+.0%}")]
-        print(f"| {' | '.join([one.name, one.op, one.held, str(len(one.errors)), *rates, *errors])} |")
+        held = [str(one.inside), f"{one.ratio:.2f}"]
+        name = f"{one.name} (held back)" if one.held_back else one.name
+        print(f"| {' | '.join([name, one.op, one.held, str(len(one.errors)), *rates, *errors, *held])} |")
 
 
 def _print_averages() -> None:
@@ -186,9 +171,10 @@ def _worst(errors: Iterable[float]) -> float:
 
 
 def _print_summary(results: Sequence[Result]) -> int:
+    fitted = [one for one in results if not one.held_back]
     checks = []
-    for op in ("all_reduce", "alltoall"):
-        mine = [one for one in results if one.op == op]
+    for op in ("all_reduce", "all_gather", "reduce_scatter", "alltoall"):
+        mine = [one for one in fitted if one.op == op]
         errors = [error for one in mine for error in one.errors]
         without = [error for one in mine for error in one.without]
         for what, several, most in (("", errors, MEDIAN), (", each platform left out", without, MEDIAN_WITHOUT)):
@@ -198,10 +184,26 @@ def _print_summary(results: Sequence[Result]) -> int:
                 f"(at most {most:.0%})"
             )
             checks.append((text, middle <= most))
+    inside, points = sum(one.inside for one in fitted), sum(len(one.errors) for one in fitted)
+    ratios = [one.ratio for one in fitted if one.held == "node"]
+    text = f"each platform left out: {inside} of {points} points in low to high (at least {INSIDE:.0%}); "
+    text += f"high/low of the longest message inside a node: median {statistics.median(ratios):.2f}"
+    checks.append((text, inside >= INSIDE * points))
     print()
     for text, good in checks:
         print(f"- {'' if good else 'NOT MET: '}{text}")
+    _print_held_back([one for one in results if one.held_back])
     return 0 if all(good for _, good in checks) else 1
+
+
+def _print_held_back(results: Sequence[Result]) -> None:
+    errors = [abs(error) for one in results for error in one.errors]
+    near, inside = sum(error <= NEAR for error in errors), sum(one.inside for one in results)
+    platforms = len({SETUPS[one.name].platform for one in results})
+    print(
+        f"- held back, {len(results)} curves of {platforms} platforms: median absolute error {_middle(errors):.1%}, "
+        f"{near} of {len(errors)} points within {NEAR:.0%}, {inside} in low to high"
+    )
 
 
 def print_fit(name: str, op: str, curve: Curve) -> None:

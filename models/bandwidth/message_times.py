@@ -85,7 +85,7 @@ def pace_of(op: str, group: Sequence[Level], algorithms: Algorithms, inside: str
         slow = min(far or near, key=lambda one: one.rate)
         return once(slow, (algorithms.far if far else algorithms.near)[SENT])
     parts = [_in_node(op, one, algorithms, switched) for one in near]
-    return _together([*parts, _beyond(op, far, algorithms.far[RING])] if far else parts)
+    return _together([*parts, _beyond(op, over.ranks_of(near), far, algorithms.far[op])] if far else parts)
 
 
 def reduces_in_switches(op: str, ranks: int, switched: bool) -> bool:
@@ -96,11 +96,12 @@ def reduces_in_switches(op: str, ranks: int, switched: bool) -> bool:
 def bounds(
     op: str, group: Sequence[Level], algorithms: Algorithms, inside: str, switched: bool = False
 ) -> tuple[Pace, Pace, Pace]:
-    """The slowest, usual and fastest good machines. A job may switch the reduction in switches off, so the slowest use
-    a ring, if it is slower.
+    """The slowest, usual and fastest good machines. Between nodes, NCCL may reduce in no switch: the slowest use a
+    ring, if it is slower. Inside a node, a rate of the ring means that the reduction in switches (NVLS) is off.
     """
     slow, usual, fast = algorithms.each()
-    slowest = max((pace_of(op, group, slow, inside, on) for on in {False, switched}), key=lambda pace: pace.per_byte)
+    ways = {switched} if all(one.name == inside for one in group) else {False, switched}
+    slowest = max((pace_of(op, group, slow, inside, on) for on in ways), key=lambda pace: pace.per_byte)
     return slowest, pace_of(op, group, usual, inside, switched), pace_of(op, group, fast, inside, switched)
 
 
@@ -150,14 +151,14 @@ def _per_byte(op: str, levels: Sequence[Level]) -> float:
     return _PASSES.get(op, 1) * over.all_gather(1.0, levels)
 
 
-def _beyond(op: str, far: Sequence[Level], algorithm: Algorithm) -> Pace:
+def _beyond(op: str, inside: int, far: Sequence[Level], algorithm: Algorithm) -> Pace:
     """Small AllReduces and broadcasts use a tree, AllGathers and ReduceScatters a ring (NCCL src/graph/tuning.cc)."""
     ranks = over.ranks_of(far)
     hops = _PASSES.get(op, 1) * math.ceil(math.log2(ranks))
     tree = hops * algorithm.latency
     latency = max(tree, (ranks - 1) * _RING_STEP) if op in ("all_gather", "reduce_scatter") else tree
-    per_byte = _per_byte(op, far) / algorithm.share
-    return Pace(per_byte, hops * algorithm.startup, algorithm.power, latency, over.slowest(far).name)
+    ideal = _per_byte(op, far) if op == "broadcast" else over.between(op, inside, far)
+    return Pace(ideal / algorithm.share, hops * algorithm.startup, algorithm.power, latency, over.slowest(far).name)
 
 
 def _together(parts: Sequence[Pace]) -> Pace:

@@ -51,6 +51,19 @@ def all_gather(size: float, levels: Sequence[Level]) -> float:
     return max((collectives.all_gather(size, one.children, one.rate) for one in levels), default=0.0)
 
 
+def between(op: str, inside: int, far: Sequence[Level]) -> float:
+    """Seconds per byte over the levels beyond nodes with `inside` GPUs of the group: NCCL's rings and trees.
+
+    Its rings do not gather inside a node first. So (N-1)/N of the array passes each NIC, N being all GPUs, and twice
+    that for an AllReduce. Between two nodes, the trees of an AllReduce pass each NIC with the array once. Two nodes
+    reach 0.84 to 0.96 of that, and AllGathers 0.77 to 0.82 (collectives.toml).
+    """
+    if op == "all_reduce" and ranks_of(far) == 2:
+        return 2 * all_gather(1.0, far)
+    passes = 2 if op == "all_reduce" else 1
+    return passes * max(collectives.all_gather(1.0, inside * ranks_of(far), one.rate) for one in far)
+
+
 def all_to_all(size: float, levels: Sequence[Level]) -> float:
     """The data that leaves a child, divided by its rate. Over M nodes: size (M-1) / (M² W_node)."""
     return max((size * time for time, _ in exchanges(levels)), default=0.0)

@@ -16,7 +16,7 @@ Power: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1)]
 class Collective(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One published curve, or one number from it. collectives.toml defines the fields."""
 
-    op: Literal["all_reduce", "alltoall", "sendrecv"]
+    op: Literal["all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv"]
     way: Literal["ring", "in-network", "direct"]  # algorithm inside a node
     grade: Text  # of the GPU links inside a node: "nvlink4"
     ranks: Few

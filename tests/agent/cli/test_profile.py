@@ -119,7 +119,7 @@ compute_mode = "default"
 8 = "0000:be:00.0"
 
 [machine.bus_bandwidth]
-all_reduce = [355e9, 478e9, 483e9]
+all_reduce = [400e9, 478e9, 483e9]
 all_gather = [339.5e9, 355e9, 370.8e9]
 
 [[machine.rates]]

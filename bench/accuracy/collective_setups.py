@@ -1,0 +1,68 @@
+"""The machines of the published curves of collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+
+class Setup(Struct, frozen=True):
+    """The machine of a curve; rates are nominal, in bytes per second."""
+
+    platform: str
+    grade: str
+    gpus: int  # per node
+    rate: float  # per GPU
+    nodes: int = 1
+    node_rate: float = 0.0
+    switched: bool = False
+    held_back: bool = False  # no row of the catalog comes from this platform
+
+
+SETUPS: Mapping[str, Setup] = {
+    "4xA100 NV4 mesh allreduce w2": Setup("4xA100 mesh", "nvlink3", 2, 100e9),
+    "4xA100 NV4 mesh allreduce w4": Setup("4xA100 mesh", "nvlink3", 4, 300e9),
+    "4xGH200 NV6 mesh allreduce w2": Setup("4xGH200", "nvlink4", 2, 150e9),
+    "4xGH200 NV6 mesh allreduce w4": Setup("4xGH200", "nvlink4", 4, 450e9),
+    "8xA100 allreduce": Setup("stas00 8xA100", "nvlink3", 8, 300e9),
+    "NDv4 A100 allreduce busbw": Setup("Azure NDv4", "nvlink3", 8, 300e9),
+    "8xH200 allreduce": Setup("8xH200", "nvlink4", 8, 450e9, switched=True),
+    "p5 1 node allreduce (NVLS)": Setup("AWS p5", "nvlink4", 8, 450e9, switched=True),
+    "8xB200 p6-b200 allreduce": Setup("AWS p6-b200", "nvlink5", 8, 900e9, switched=True),
+    "V100 allreduce busbw": Setup("V100 PCIe", "pcie3", 2, 15.754e9),
+    # Two hives of four GPUs. A ring uses one xGMI link of 46 GB/s per GPU, or PCIe; the source does not state which.
+    "HPE MI100 allreduce busbw": Setup("HPE MI100", "xgmi", 8, 46e9),
+    "p4de 2 nodes allreduce": Setup("AWS p4de", "nvlink3", 8, 300e9, 2, 50e9),
+    "p5 2 nodes allreduce": Setup("AWS p5", "nvlink4", 8, 450e9, 2, 400e9, switched=True),
+    "p6-b200 4 nodes allreduce": Setup("AWS p6-b200", "nvlink5", 8, 900e9, 4, 400e9, switched=True),
+    "8xMI300X": Setup("8xMI300X AAC", "xgmi", 8, 448e9),
+    "2 nodes of 8xMI300X": Setup("8xMI300X AAC", "xgmi", 8, 448e9, 2, 400e9),
+    "8xMI355X Vultr": Setup("8xMI355X Vultr", "xgmi", 8, 537.6e9),
+    "8xMI355X OCI": Setup("8xMI355X OCI", "xgmi", 8, 537.6e9),
+    "GB300 4 GPUs": Setup("OCI GB300", "nvlink5", 4, 900e9, switched=True),
+    "GB300 8 GPUs": Setup("OCI GB300", "nvlink5", 8, 900e9, switched=True),
+    "GB300 64 GPUs": Setup("OCI GB300", "nvlink5", 64, 900e9, switched=True),
+    "4xH100": Setup("4xH100", "nvlink4", 4, 450e9, switched=True),
+    "p5 1 node": Setup("AWS p5", "nvlink4", 8, 450e9, switched=True),
+    "p5 2 nodes": Setup("AWS p5", "nvlink4", 8, 450e9, 2, 400e9, switched=True),
+    "p5 16 nodes": Setup("AWS p5", "nvlink4", 8, 450e9, 16, 400e9, switched=True),
+    # further_curves.csv. Of its ten new platforms in alphabetical order, every second one is held back.
+    "8xH100 DGX": Setup("DGX H100", "nvlink4", 8, 450e9, switched=True),
+    "2 nodes of 8xH100 Dell": Setup("Dell XE9680 H100", "nvlink4", 8, 450e9, 2, 400e9, True, True),
+    "4 nodes of 8xH100 Dell": Setup("Dell XE9680 H100", "nvlink4", 8, 450e9, 4, 400e9, True, True),
+    "8xH100 Dell, NVLS off": Setup("Dell XE9680 H100", "nvlink4", 8, 450e9, held_back=True),
+    "2 nodes of A100 OCI": Setup("OCI A100", "nvlink3", 8, 300e9, 2, 200e9, held_back=True),
+    "8xB200 A4": Setup("GCP A4", "nvlink5", 8, 900e9, switched=True, held_back=True),
+    "2 nodes of 8xB200 A4": Setup("GCP A4", "nvlink5", 8, 900e9, 2, 400e9, True, True),
+    "2 nodes of 8xH200 Dell": Setup("Dell H200", "nvlink4", 8, 450e9, 2, 400e9, True),
+    "2 nodes of 8xH200 Nebius": Setup("Nebius H200", "nvlink4", 8, 450e9, 2, 400e9, True),
+    "2 nodes of 8xMI355X OCI": Setup("8xMI355X OCI", "xgmi", 8, 537.6e9, 2, 400e9),
+    "4 nodes of 8xMI355X OCI": Setup("8xMI355X OCI", "xgmi", 8, 537.6e9, 4, 400e9),
+    "GB300 2 racks of 64 GPUs": Setup("OCI GB300", "nvlink5", 64, 900e9, 2, 6400e9, True),
+    "2 nodes of A3 Mega": Setup("GCP A3 Mega", "nvlink4", 8, 450e9, 2, 200e9, True, True),
+    "2 nodes of A3 Ultra": Setup("GCP A3 Ultra", "nvlink4", 8, 450e9, 2, 400e9, True),
+    "2 nodes of 8xH100 IB": Setup("wutz H100", "nvlink4", 8, 450e9, 2, 400e9, True, True),
+    "8xB200 Vultr": Setup("Vultr B200", "nvlink5", 8, 900e9, switched=True),
+    "2 nodes of 8xB200 Vultr": Setup("Vultr B200", "nvlink5", 8, 900e9, 2, 400e9, True),
+}
