@@ -18,9 +18,9 @@ HELP = (
     ("s", "sort"),
     ("/", "filter"),
     ("t", "tree"),
-    ("a", "all links"),
+    ("a", "all"),
     ("g", "GPUs"),
-    ("up, down", "scroll"),
+    ("up/down", "scroll"),
 )
 
 

@@ -51,4 +51,4 @@ def _body(view: View, controls: Controls, width: int, colour: bool) -> list[str]
 def _keys(controls: Controls) -> str:
     if controls.typing:
         return f"filter: {safe(controls.choice.text)}_   Enter: keep it, Esc: none"
-    return "   ".join(f"{key} {what}" for key, what in HELP)
+    return "  ".join(f"{key} {what}" for key, what in HELP)

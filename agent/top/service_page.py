@@ -49,7 +49,7 @@ class ServiceFeed:
 
     def _poll(self, put: Callable[[int, Report | str], None], end: Event) -> None:
         put(0, self._report)
-        before: str | None = self._report.taken_at
+        before: Report | None = self._report
         while not end.wait(self._interval):
             try:
                 report = fetch(self._url)
@@ -57,9 +57,9 @@ class ServiceFeed:
                 put(0, str(wrong))
                 before = None
             else:
-                if report.taken_at != before:
+                if report != before:  # a service whose loop has stopped changes its report without a new time
                     put(0, report)
-                before = report.taken_at
+                before = report
 
 
 def fetch(url: str) -> Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import floor
+from typing import NamedTuple
 
 from ...models.facts.gpu import Gpu
 from ...models.facts.units import as_bytes, as_gigabytes, as_megahertz
@@ -22,14 +23,36 @@ _KINDS = {
     "disk": "disk",
     "pcie": "PCIe",
 }
-_HEAD = ("LINK", "KIND", "IN", "OUT", "EXPECTED", "USED", "STATE, NEW ERRORS")
-# Widths; those below 0 are aligned to the right. The last column has the rest.
-_COLUMNS = (16, 7, -9, -9, -9, 10)
-_NARROW = (*_COLUMNS[:-1], -4)  # without bars
-_WIDE = 90  # columns from which there are bars
 _BAR = 5
-_GPU_HEAD = ("GPU", "SM CLOCK", "MEMORY CLOCK", "POWER", "TEMP", "LIMITED BY")
-_GPU_COLUMNS = (16, -18, -12, -12, -7)
+
+
+class _Column(NamedTuple):
+    """A column of a table. A width below 0 aligns to the right. Terminals narrower than `since` do not show it."""
+
+    title: str
+    width: int
+    since: int = 0
+
+
+_NAME = 16
+_COLUMNS = (
+    _Column("LINK", _NAME),
+    _Column("KIND", 7, 70),
+    _Column("IN", -9),
+    _Column("OUT", -9),
+    _Column("EXPECTED", -13, 84),
+    _Column("USED", -4),
+    _Column("", _BAR, 94),
+)
+_LAST = "STATE, NEW ERRORS"
+_GPU_COLUMNS = (
+    _Column("GPU", _NAME),
+    _Column("SM CLOCK", -18),
+    _Column("MEMORY CLOCK", -12, 84),
+    _Column("POWER", -12, 70),
+    _Column("TEMP", -7),
+)
+_GPU_LAST = "LIMITED BY"
 
 
 def as_text(view: View, choice: Choice, width: int, colour: bool) -> str:
@@ -43,25 +66,25 @@ def as_text(view: View, choice: Choice, width: int, colour: bool) -> str:
 def table(links: Iterable[Traffic], width: int = WIDTH, colour: bool = False) -> list[str]:
     """A heading, and one line for each link."""
     paint = painter(colour)
-    return [_heading(_HEAD, _columns(width), width, paint), *(_link(one, "", width, paint) for one in links)]
+    return [_heading(_COLUMNS, _LAST, width, paint), *(_link(one, "", width, paint) for one in links)]
 
 
 def tree(branches: Sequence[Branch], width: int = WIDTH, colour: bool = False) -> list[str]:
     """A heading, and one line for each link or device, indented below its parent."""
     paint = painter(colour)
-    return [_heading(_HEAD, _columns(width), width, paint), *_branches(branches, 0, width, paint)]
+    return [_heading(_COLUMNS, _LAST, width, paint), *_branches(branches, 0, width, paint)]
 
 
 def gpu_table(gpus: Iterable[Gpu], width: int = WIDTH, colour: bool = False) -> list[str]:
     """A heading, and one line with clocks for each GPU. Nothing without GPUs."""
     paint = painter(colour)
     lines = [_gpu(gpu, width, paint) for gpu in gpus]
-    return [_heading(_GPU_HEAD, _GPU_COLUMNS, width, paint), *lines] if lines else []
+    return [_heading(_GPU_COLUMNS, _GPU_LAST, width, paint), *lines] if lines else []
 
 
 def _branches(branches: Sequence[Branch], depth: int, width: int, paint: Paint) -> Iterator[str]:
     for branch in branches:
-        margin = " " * min(2 * depth, _COLUMNS[0] - 8)
+        margin = " " * min(2 * depth, _NAME - 8)
         if branch.title:
             yield paint(fitted(f"{margin}{safe(branch.title)}", width), "bold")
         yield from (_link(one, margin + "  " * bool(branch.title), width, paint) for one in branch.links)
@@ -77,9 +100,10 @@ def _link(one: Traffic, margin: str, width: int, paint: Paint) -> str:
         rate(one.received),
         rate(one.sent),
         rate(carrier.expected_in) if len(expected) == 1 else _pair(carrier.expected_in, carrier.expected_out),
-        _used(one.used, width),
+        "" if one.used is None else f"{one.used:.0%}",
+        "" if one.used is None else _bar(one.used),
     ]
-    return _row(cell, _columns(width), _last(one), width, paint, _style(one))
+    return _row(cell, _COLUMNS, _last(one), width, paint, _style(one))
 
 
 def rate(value: float | None) -> str:
@@ -88,19 +112,13 @@ def rate(value: float | None) -> str:
 
 
 def _pair(one: float | None, two: float | None) -> str:
-    """Different rates of the two directions in GB/s: "6.9, 4.2"."""
-    return ", ".join("?" if rate is None else f"{rate / 1e9:.1f}" for rate in (one, two))
+    """Different rates of the two directions: "6.9, 4.2 GB/s"."""
+    return ", ".join("?" if rate is None else f"{rate / 1e9:.1f}" for rate in (one, two)) + " GB/s"
 
 
-def _columns(width: int) -> Sequence[int]:
-    return _COLUMNS if width >= _WIDE else _NARROW
-
-
-def _used(used: float | None, width: int) -> str:
-    if used is None or width < _WIDE:
-        return "" if used is None else f"{used:.0%}"
+def _bar(used: float) -> str:
     full = min(_BAR, floor(used * _BAR))
-    return f"{'#' * full}{'.' * (_BAR - full)} {used:4.0%}"
+    return "#" * full + "." * (_BAR - full)
 
 
 def _last(one: Traffic) -> str:
@@ -138,13 +156,15 @@ def _of(value: float | None, most: float | None, words: Callable[[float], str]) 
     return words(value) if most is None else f"{number} of {words(most)}"
 
 
-def _heading(head: Sequence[str], columns: Sequence[int], width: int, paint: Paint) -> str:
-    return _row(head[:-1], columns, head[-1], width, paint, "bold")
+def _heading(columns: Sequence[_Column], last: str, width: int, paint: Paint) -> str:
+    return _row([column.title for column in columns], columns, last, width, paint, "bold")
 
 
-def _row(cell: Sequence[str], columns: Sequence[int], last: str, width: int, paint: Paint, style: str | None) -> str:
-    """The cells in their columns. A narrow terminal cuts the line at its end."""
-    padded = (_padded(text, wide) for text, wide in zip(cell, columns, strict=True))
+def _row(
+    cell: Sequence[str], columns: Sequence[_Column], last: str, width: int, paint: Paint, style: str | None
+) -> str:
+    """The cells in their columns, and the last one with the rest of the line."""
+    padded = (_padded(text, column.width) for text, column in zip(cell, columns, strict=True) if width >= column.since)
     line = fitted("  ".join((*padded, last)).rstrip(), width)
     return paint(line, style) if style else line
 

@@ -19,7 +19,7 @@ from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, needs_terminals]
 
-KEYS = "q quit   p pause"
+KEYS = "q quit  p pause"
 
 
 def rise(root: Path, port: str, counter: str, by: int) -> None:

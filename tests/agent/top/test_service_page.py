@@ -70,8 +70,9 @@ def test_a_service_without_cycles_loses_no_device() -> None:
     assert "lost" not in {one.state for one in view.links}
 
 
-def test_a_new_report_is_passed_on_once() -> None:
-    pages = pages_of()
+def test_each_report_is_passed_on_once() -> None:
+    clock = Clock()
+    pages = pages_of(clock=clock)
     with server_of(pages) as server:
         feed = ServiceFeed("http://{}:{}".format(*server.address), 0.01)
         found: list[Report | str] = []
@@ -82,12 +83,16 @@ def test_a_new_report_is_passed_on_once() -> None:
             if len(found) == 1:
                 later = replace(report_of(second()), taken_at="2026-11-21T03:00:15Z")
                 pages.put(later, Round(ended=from_utc(AT), seconds=0.25))
+            elif len(found) == 2:
+                clock.now = 1e6  # its loop stops
             else:
                 end.set()
 
         feed.start(put, end)
         assert end.wait(60)
-    assert [one.taken_at for one in found if isinstance(one, Report)] == [AT, "2026-11-21T03:00:15Z"]
+    assert [(one.taken_at, bool(one.topology.devices)) for one in found if isinstance(one, Report)] == [
+        (AT, True), ("2026-11-21T03:00:15Z", True), ("2026-11-21T03:00:15Z", False),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
