@@ -74,6 +74,7 @@ def fleet(
             _write_rows(analysis, form, output)
             return
         found = analysis.fleet()
+        _warn_of_names(found, analysis.reports)
     if export is not None:
         write(_site(found), export)
     _write(found, form, table or "nodes", output, len(analysis.skipped))
@@ -102,6 +103,15 @@ def _warn(analysis: Analysis) -> None:
         click.echo(f"Warning: {one.file}: {one.why}: skipped", err=True)
     if len(analysis.skipped) > _MOST_SKIPPED:
         click.echo(f"Warning: {len(analysis.skipped) - _MOST_SKIPPED} more files are no reports: skipped", err=True)
+
+
+def _warn_of_names(found: Fleet, reports: int) -> None:
+    """Say that reports have the name of another node. Captures and containers can all have one name."""
+    nodes = int(found.machines["nodes"].sum())
+    if nodes < reports:
+        click.echo(
+            f"Warning: {reports} reports have {nodes} names of nodes: only the newest of each name counts", err=True
+        )
 
 
 def _write_rows(analysis: Analysis, form: str, output: str | None) -> None:

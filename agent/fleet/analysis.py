@@ -23,11 +23,14 @@ _MEMORY = "1GB"  # of the engine, which writes to the temporary folder what exce
 
 
 class Analysis:
-    """Rows of reports in a temporary folder, and what was skipped."""
+    """Rows of reports in a temporary folder and in files of earlier runs, and what was skipped."""
 
-    def __init__(self, files: Sequence[str], skipped: Sequence[Skipped], folder: str) -> None:
+    def __init__(
+        self, own: Sequence[str], earlier: Sequence[str], folder: str, reports: int, skipped: Sequence[Skipped] = ()
+    ) -> None:
+        self.reports = reports  # files that were read; those of earlier runs are not counted
         self.skipped = tuple(skipped)
-        self._files = list(files)
+        self._own, self._earlier = list(own), list(earlier)
         self._engine = ibis.duckdb.connect(
             memory_limit=_MEMORY, temp_directory=os.path.join(folder, "spill"), autoinstall_known_extensions=False
         )
@@ -44,7 +47,12 @@ class Analysis:
             raise BadInput(f"{path}: {str(refused).splitlines()[0]}") from None
 
     def _rows(self) -> Table:
-        return self._engine.read_parquet(self._files, table_name="linkgauge_rows").select(*SCHEMA.names)
+        """All rows. A file of rows may have the reports of another one: its reports have its name, too."""
+        tables = [self._engine.read_parquet(self._own).select(*SCHEMA.names)] if self._own else []
+        for file in self._earlier:
+            table = self._engine.read_parquet(file).select(*SCHEMA.names)
+            tables.append(table.mutate(report=ibis.literal(f"{file}: ") + table.report))
+        return ibis.union(*tables)
 
 
 @contextmanager
@@ -57,7 +65,7 @@ def of_files(found: Found) -> Iterator[Analysis]:
         if not (rows or found.rows):
             first = f": {skipped[0].file}: {skipped[0].why}" if skipped else ""
             raise BadInput(f"no report of linkgauge among {len(found.reports)} files{first}")
-        yield Analysis([*rows, *found.rows], skipped, folder)
+        yield Analysis(rows, found.rows, folder, len(found.reports) - len(skipped), skipped)
 
 
 @contextmanager
@@ -68,7 +76,7 @@ def of_rows(rows: Sequence[Row]) -> Iterator[Analysis]:
     with TemporaryDirectory(prefix="linkgauge-") as folder:
         target = os.path.join(folder, "rows.parquet")
         write_rows(rows, target)
-        yield Analysis([target], (), folder)
+        yield Analysis([target], (), folder, 0)
 
 
 def _check(file: str) -> None:

@@ -13,6 +13,8 @@ from ibis.expr.types import Table
 FEWEST = 5  # nodes of a cohort
 SIGMAS = 5.0  # of 400,000 values with normal noise, 0.1 are further below the median
 LEAST = 0.03  # share of the median; a smaller difference costs no job much
+FEW, FEW_SHARE = 2, 0.1  # more nodes of a cohort with the same loss are another kind of node, not faults
+SURE = 2  # slow flows of a node; a single one may be a busy moment
 DRAIN = 0.1  # share of the median; a link that lost more is a critical fault (as in FINDINGS: "critical")
 _FLOOR = 0.002  # scatter of equal copies (docs/reference/accuracy.md); trained rates are all equal
 _NORMAL = 1.4826  # standard deviation of a normal distribution per median absolute deviation
@@ -114,7 +116,7 @@ def reasons(rows: Table, cohorts: Table, apart: Table, absent: Table) -> Table:
     """Why nodes need an operator: findings of their reports, values far below those of equal nodes, absent NICs.
 
     A NIC or port counts if equal nodes have at least half of the highest rate of its kind there: a slow management
-    port costs no job.
+    port costs no job. What many nodes have in common may be their kind, so it drains none of them.
     """
     fastest = cohorts.filter(_.kind == "link").group_by(["machine", "quantity"]).agg(fastest=_.median.max())
     fabric = cohorts.filter(_.kind == "link").join(fastest, ["machine", "quantity"]).filter(2 * _.median >= _.fastest)
@@ -128,7 +130,7 @@ def reasons(rows: Table, cohorts: Table, apart: Table, absent: Table) -> Table:
         value=ibis.null("float64"),
         usual=ibis.null("float64"),
     )
-    low = apart.filter(_.share < 0)
+    low = _with_drain(apart.filter(_.share < 0))
     links = low.filter(_.kind == "link").semi_join(fabric, _COHORT)
     counts = low.filter((_.kind == "count") & _.quantity.isin(("gpu", "nvswitch")))
     nics = fabric.filter(_.quantity == NIC_RATE).select("machine", "position", "median")
@@ -137,11 +139,21 @@ def reasons(rows: Table, cohorts: Table, apart: Table, absent: Table) -> Table:
     return ibis.union(findings, *values, _gone(gone)).order_by(["node", "source", "what", "position"])
 
 
+def _with_drain(low: Table) -> Table:
+    """The low values, and whether they are reason enough to drain the node."""
+    alike = low.group_by(_COHORT).agg(alike=_.count())
+    slow = low.filter((_.kind == "rate") & (_.share <= -DRAIN)).group_by("node").agg(slow=_.count())
+    known = low.join(alike, _COHORT).left_join(slow, "node").drop("node_right")
+    few = (_.alike <= FEW) | (_.alike <= FEW_SHARE * _.nodes)
+    sure = (_.kind != "rate") | (_.slow >= SURE)
+    return known.mutate(drain=(_.share <= -DRAIN) & few & sure)
+
+
 def _lost(low: Table) -> Table:
     """The reasons of values below the median of their cohort."""
     return low.select(
         *("node", "machine"),
-        action=ibis.ifelse(_.share <= -DRAIN, "drain", "inspect"),
+        action=ibis.ifelse(_.drain, "drain", "inspect"),
         cost=ibis.ifelse(_.kind == "count", "cannot run", "slower"),
         factor=ibis.ifelse((_.number > 0) & (_.kind != "count"), _.median / _.number, ibis.null("float64")),
         source=ibis.literal("fleet"),
@@ -157,7 +169,9 @@ def _gone(absent: Table) -> Table:
     """The reasons of NICs of the fabric that only this node does not have."""
     return absent.select(
         *("node", "machine"),
-        action=ibis.literal("drain"),
+        action=ibis.ifelse(
+            (_.nodes - _.having <= FEW) | (_.nodes - _.having <= FEW_SHARE * _.nodes), "drain", "inspect"
+        ),
         cost=ibis.literal("slower"),
         factor=ibis.null("float64"),
         source=ibis.literal("fleet"),

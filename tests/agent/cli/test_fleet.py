@@ -40,6 +40,14 @@ def test_the_text(folder: Path) -> None:
     assert done.stderr.splitlines()[0].startswith(f"Warning: {folder}/below/other.json: Invalid enum value")
 
 
+def test_reports_with_one_name_are_one_node(folder: Path, tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / f"{number}.json").write_text((folder / "node00001.json").read_text())
+    done = run(tmp_path)
+    assert done.stderr == "Warning: 2 reports have 1 names of nodes: only the newest of each name counts\n"
+    assert done.stdout.startswith("FLEET  1 node, 1 machine type\n")
+
+
 def test_rows_as_parquet_are_an_input(folder: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.parquet"
     assert run(folder, "--format", "parquet", "--table", "rows", "-o", rows).exit_code == 0
@@ -48,6 +56,15 @@ def test_rows_as_parquet_are_an_input(folder: Path, tmp_path: Path) -> None:
     ]
     assert tables[0] == tables[1] == tables[2]
     assert tables[0].startswith("node,machine,action,cost,factor,source,what,position,text,value,usual\n")
+
+
+def test_the_same_reports_twice_count_once(folder: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.parquet"
+    run(folder, "--format", "parquet", "--table", "rows", "-o", rows)
+    assert (
+        run(folder, rows, "--format", "csv", "--table", "cohorts").stdout
+        == run(folder, "--format", "csv", "--table", "cohorts").stdout
+    )
 
 
 def test_the_exported_site_file_is_valid(folder: Path, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from random import Random
 from typing import Any
 
 import pytest
@@ -18,8 +19,7 @@ ibis = pytest.importorskip("ibis", reason="the extra [fleet] is not installed")
 pandas = pytest.importorskip("pandas")
 pyarrow = pytest.importorskip("pyarrow")
 
-from random import Random  # noqa: E402
-
+from linkgauge.agent.fleet.ingest import SCHEMA  # noqa: E402
 from linkgauge.exporters.formats.fleet import as_text, reasons_by_node  # noqa: E402
 from linkgauge.exporters.html.fleet_page import as_html  # noqa: E402
 from linkgauge.models.catalog import machines  # noqa: E402
@@ -27,7 +27,6 @@ from linkgauge.models.fleet.agreement import agreed  # noqa: E402
 from linkgauge.models.fleet.tables import Fleet, evaluate  # noqa: E402
 
 pytestmark = pytest.mark.slow
-ENGINES = ("duckdb", "polars")
 
 
 def with_firmware(report: Report, **versions: str) -> Report:
@@ -62,17 +61,17 @@ def rows() -> list[Row]:
     return [row for number, report in enumerate(fleet_reports()) for row in rows_of(report, f"file{number}")]
 
 
-def fleet(engine: str) -> Fleet:
+def tables_of(several: Iterable[Row], engine: str = "duckdb") -> Fleet:
     pytest.importorskip(engine)
     connection = getattr(ibis, engine).connect()
-    frame = pandas.DataFrame(rows(), columns=Row._fields)
-    table = connection.create_table("rows", pyarrow.Table.from_pandas(frame, preserve_index=False))
-    return evaluate(connection, table)
+    frame = pandas.DataFrame(several, columns=Row._fields)
+    stored = pyarrow.Table.from_pandas(frame, SCHEMA, preserve_index=False)
+    return evaluate(connection, connection.create_table("rows", stored))
 
 
 @pytest.fixture(scope="module")
 def found() -> Fleet:
-    return fleet("duckdb")
+    return tables_of(rows())
 
 
 def test_the_nodes_to_drain_and_their_reasons(found: Fleet) -> None:
@@ -113,7 +112,7 @@ def test_the_fleet_corroborates_rates_of_ports(found: Fleet) -> None:
 
 
 def test_two_engines_give_the_same_tables(found: Fleet) -> None:
-    other = fleet("polars")
+    other = tables_of(rows(), "polars")
     for name, table in found.tables.items():
         pandas.testing.assert_frame_equal(table, other.tables[name], check_dtype=False, obj=name)
 
@@ -129,12 +128,34 @@ def test_what_the_fleet_agrees_on(found: Fleet) -> None:
 def test_hostile_names_stay_text(found: Fleet) -> None:
     name = "<script>\x1b[2J\u202e"
     evil = [row._replace(node=name) if row.node == "half" else row for row in rows()]
-    connection = ibis.duckdb.connect()
-    table = connection.create_table("rows", pyarrow.Table.from_pandas(pandas.DataFrame(evil, columns=Row._fields)))
-    shown = evaluate(connection, table)
+    shown = tables_of(evil)
     assert "\x1b" not in as_text(shown)
     assert "<script>" not in as_html(shown)
     assert "\u202e" not in as_html(shown)
+
+
+def evaluated(several: Iterable[Report]) -> Fleet:
+    """The tables of these reports, of one node each."""
+    named = (replace(report, node=f"node{number:02}") for number, report in enumerate(several))
+    return tables_of(row for one in named for row in rows_of(one, str(one.node)))
+
+
+def test_another_kind_of_node_is_no_fault() -> None:
+    """A third of the nodes has ports of half the rate and one NIC less: they were bought so."""
+    random = Random(2)
+    other = lost_nic(half_ports(healthy(), random), random)
+    found = evaluated([*[healthy()] * 10, *[other] * 5])
+    assert len(found.nodes) == 5
+    assert set(found.nodes["drain"]) == {0}
+
+
+def test_a_single_slow_flow_is_to_inspect() -> None:
+    def slower(report: Report, flows: int) -> Report:
+        levels = [replace(one, observed=0.7 * (one.observed or 0.0)) for one in report.levels[:flows]]
+        return replace(report, levels=(*levels, *report.levels[flows:]))
+
+    found = evaluated([*[healthy()] * 10, slower(healthy(), 1), slower(healthy(), 2)])
+    assert [(one.node, one.drain) for one in found.nodes.itertuples()] == [("node11", 1), ("node10", 0)]
 
 
 def test_a_measured_quantity_keeps_its_parts() -> None:
