@@ -109,9 +109,8 @@ def _warn_of_names(found: Fleet, reports: int) -> None:
     """Say that reports have the name of another node. Captures and containers can all have one name."""
     nodes = int(found.machines["nodes"].sum())
     if nodes < reports:
-        click.echo(
-            f"Warning: {reports} reports have {nodes} names of nodes: only the newest of each name counts", err=True
-        )
+        counts = "only the newest of each name counts"
+        click.echo(f"Warning: {reports} reports have {nodes} names of nodes: {counts}", err=True)
 
 
 def _write_rows(analysis: Analysis, form: str, output: str | None) -> None:
