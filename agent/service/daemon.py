@@ -94,7 +94,7 @@ class Daemon:
             further = []
         session = self._session(began)
         sources = [*further, *map(self._paced, due_sources), Source("traffic", self.read_traffic)]
-        sources += self.recorder.sources(self.folder, self.memory, at, began)
+        sources += self.recorder.sources(self.folder, self.memory, at, began, self.pause)
         self._forget_rates(at)
         self._take_acceptance()
         known = self.memory

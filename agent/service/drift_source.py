@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from ...models.bandwidth.repeated_rates import RATE_BEFORE, RATE_SINCE
@@ -18,10 +18,12 @@ _SPAN = 30 * 86400.0  # seconds of rates that are compared
 _LIMIT = 3.0  # seconds for the queries; thirty days of hourly rates take some 10 ms
 
 
-def read_drifts(folder: str, now: float, accepted: float | None) -> Iterator[Record]:
+def read_drifts(
+    folder: str, now: float, accepted: float | None, pause: Callable[[], None] = lambda: None
+) -> Iterator[Record]:
     """Two observations for each flow whose rate has changed: the rates before and since. Raises OSError, ValueError.
 
-    Rates from before an acceptance, or of other hardware, are not compared.
+    Rates from before an acceptance, or of other hardware, are not compared. `pause` is called after each flow.
     """
     history = read_history(folder, now - _SPAN, _LIMIT)
     start = max(accepted or 0.0, _same_hardware_since(history.inventories))
@@ -29,6 +31,7 @@ def read_drifts(folder: str, now: float, accepted: float | None) -> Iterator[Rec
         found = drift([(at, rate) for at, rate in series if start <= at <= now])
         if found:
             yield from _observations(flow, found)
+        pause()
 
 
 def _same_hardware_since(inventories: Sequence[Inventory]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ...models.facts.records import Observation, Record
 from ...models.report import Report
@@ -40,7 +40,9 @@ class Recorder:
             return path, f"{path}: {getattr(refused, 'strerror', None) or refused}: the history has a gap"
         return path, None
 
-    def sources(self, folder: str, memory: Memory, at: float, monotonic: float) -> tuple[Source, ...]:
+    def sources(
+        self, folder: str, memory: Memory, at: float, monotonic: float, pause: Callable[[], None] = lambda: None
+    ) -> tuple[Source, ...]:
         """The source that finds drifts, if it is due. If the history cannot be read, the last result stays."""
         if self._evaluated is not None and monotonic < self._evaluated + EVERY:
             return ()
@@ -49,7 +51,7 @@ class Recorder:
 
         def read(_: object) -> Iterable[Record]:
             try:
-                return list(read_drifts(folder, at, memory.accepted))
+                return list(read_drifts(folder, at, memory.accepted, pause))
             except (OSError, ValueError):  # `add` reports what is wrong with the file
                 return before
 
