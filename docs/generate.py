@@ -2,7 +2,7 @@
 
     python docs/generate.py           write every block and the JSON Schema of reports
     python docs/generate.py --check   change nothing; exit with 1 and name the files that are out of date
-    python docs/generate.py accuracy  run the programs of bench/accuracy and write docs/reference/accuracy.md
+    python docs/generate.py accuracy  run the programs of bench/accuracy and write their blocks (reference/accuracy.md)
 
 A generated block of a page lies between `<!-- generated: NAME -->` and `<!-- end: NAME -->`. BLOCKS has a function for
 each NAME. The text comes from the program: the finding codes from models/catalog/codes.toml, the log
@@ -56,12 +56,13 @@ UNITS = {  # of the numbers in worked-values.toml, in the unit of the JSON outpu
     "TiB": 2**40,
 }
 _EXAMPLE = 140  # characters of a message
-BENCHMARKS = {  # block of reference/accuracy.md: the module whose output it holds
+BENCHMARKS = {  # block of a page: the module whose output it holds
     "faults": ("bench.accuracy.judge",),
     "small-losses": ("bench.accuracy.judge", "--small"),
     "links": ("bench.accuracy.model_accuracy",),
     "collective-curves": ("bench.accuracy.collective_curves",),
     "training-runs": ("bench.accuracy.plan", "--runs"),
+    "costs": ("bench.accuracy.costs",),
 }
 
 

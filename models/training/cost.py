@@ -35,7 +35,7 @@ def cost_of(snapshot: Snapshot, spec: JobSpec, impact: Impact, levels: Iterable[
     Range.least assumes all possible overlap, Range.most assumes none. There is no range if the job cannot run, or if no
     factor is known. Raises UnknownCost.
     """
-    layout, cluster = _cluster(snapshot, spec)
+    layout, cluster = cluster_for(snapshot, spec)
     try:
         well = plan_of(spec.job, layout, cluster)
         ill = plan_of(spec.job, layout, _slowed(cluster, impact.factors))
@@ -83,7 +83,8 @@ def _loading(
     return round(part / expected, 1), round(part / sum(level.observed or 0.0 for level in disks), 1)
 
 
-def _cluster(snapshot: Snapshot, spec: JobSpec) -> tuple[Layout, Cluster]:
+def cluster_for(snapshot: Snapshot, spec: JobSpec) -> tuple[Layout, Cluster]:
+    """The layout of a job and its cluster of nodes like this one. Raises UnknownCost."""
     machine = snapshot.machine
     if machine is None or not machine.gpus:
         raise UnknownCost("the machine type of this node is not known: describe it in the site file")
