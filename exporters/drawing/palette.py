@@ -20,6 +20,9 @@ LIGHT: Mapping[str, str] = {
     "critical": "#bc0457",
     "unread": "#636c76",
     "path": "#ffe58a",
+    "low": "#f6c7b6",
+    "mid": "#fbe7b5",
+    "high": "#cfe3f5",
 }
 DARK: Mapping[str, str] = {
     "back": "#0f1419",
@@ -32,7 +35,11 @@ DARK: Mapping[str, str] = {
     "critical": "#f54678",
     "unread": "#96a0aa",
     "path": "#5c4a00",
+    "low": "#6b2a1c",
+    "mid": "#5c4a12",
+    "high": "#17395c",
 }
+HEAT = ("low", "mid", "high")  # backgrounds of rates below, within and above the lower half of their range
 STATES = ("good", "warning", "critical", "unread")
 
 

@@ -14,7 +14,7 @@ from .layout import drawing_of
 from .margins import with_margins
 from .palette import DARK, LIGHT, STATES, variables
 from .path import Path, no_path
-from .shapes import SIZE, SMALL, TITLE
+from .shapes import SIZE, SMALL, TITLE, Drawing
 
 _TEMPLATE = "picture.svg.jinja"
 _RULES = f"""
@@ -25,6 +25,8 @@ _RULES = f"""
 .lg rect.ground {{ fill: var(--back); stroke: none; }} .lg rect.bar {{ stroke: var(--soft); }}
 .lg polyline {{ fill: none; }} .lg .track {{ stroke: var(--line); }} .lg .path {{ stroke: var(--path); }}
 .lg .unread {{ stroke-dasharray: 2 4; }} .lg rect.unread {{ stroke-dasharray: 4 4; }}
+.lg .grid {{ stroke: var(--line); }} .lg .band {{ fill: var(--path); stroke: none; }}
+.lg rect.point {{ fill: var(--good); stroke: none; }}
 .lg .bare {{ stroke-dasharray: 7 5; }}
 """
 
@@ -53,13 +55,15 @@ def svg_rules() -> str:
 
 def _rendered(report: Report, path: Path, whole: bool) -> str:
     drawing, diagram = drawing_of(report, path)
+    summary = f"{safe(report.node or 'this node')}: {report.verdict}, {counted(len(report.findings), 'finding')}"
     style = f".lg {{ color-scheme: light dark; {variables(LIGHT)} }}\n"
     style += f"@media (prefers-color-scheme: dark) {{ .lg {{ {variables(DARK)} }} }}{svg_rules()}"
-    return _template().render(
-        drawing=with_margins(drawing, diagram, report, path, whole),
-        summary=f"{safe(report.node or 'this node')}: {report.verdict}, {counted(len(report.findings), 'finding')}",
-        style=style if whole else "",
-    )
+    return rendered(with_margins(drawing, diagram, report, path, whole), summary, style if whole else "")
+
+
+def rendered(drawing: Drawing, summary: str, style: str = "") -> str:
+    """A drawing as SVG. `summary`: what a screen reader says. Without `style`, the page has the styles."""
+    return _template().render(drawing=drawing, summary=summary, style=style)
 
 
 @cache

@@ -11,8 +11,9 @@ from ...models.diagnosis.headlines import action, one_line
 from ...models.diagnosis.verdict import why_unknown
 from ...models.inventory.device_names import place_in_words
 from ...models.report import Finding, Report
+from ..drawing.curves import curves_of
 from ..drawing.states import active
-from ..drawing.svg import svg_part
+from ..drawing.svg import rendered, svg_part
 from ..jobs.bus_bandwidth import title_of
 from ..text.cost import cost_lines, sentences
 from ..text.coverage import coverage_text
@@ -26,6 +27,7 @@ from .support import bare, repeat, sources, versions
 
 _TEMPLATE = "report.html.jinja"
 _TODO = {"keep": "keep the node", "inspect": "inspect the node", "drain": "drain the node"}
+_MOST_CURVES = 12
 _MOST_EVIDENCE = 12  # lines of a finding
 
 
@@ -43,6 +45,7 @@ def as_html(report: Report) -> str:
     """The whole page. All texts are escaped."""
     with open(os.path.join(os.path.dirname(__file__), _TEMPLATE), encoding="utf-8") as file:
         template = jinja2.Environment(autoescape=True, trim_blocks=True, finalize=_visible).from_string(file.read())
+    curves = tuple(curves_of(report))
     return template.render(
         report=report,
         node=report.node or (title_of(report.job) if report.job else "this node"),
@@ -54,9 +57,11 @@ def as_html(report: Report) -> str:
         cost=[*sentences(report, report.training)] if report.training else [],
         matrices=list(rates.matrices(report)),
         others=list(rates.others(report)),
+        curves=[(one.title, rendered(one.drawing, one.title)) for one in curves[:_MOST_CURVES]],
+        all_curves=len(curves),
         links=list(rates.links(report)),
         tiers=list(rates.tiers(report)),
-        drawing=svg_part(report),
+        drawing=svg_part(report) if report.topology.devices else "",
         judged=f"{sum(report.checks.values())} of {counted(len(report.checks), 'check')} judged.",
         coverage=coverage_text(report.coverage, brief=False),
         gaps=list(gaps(without_standing(report.not_checked))),

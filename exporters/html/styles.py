@@ -11,9 +11,6 @@ from ..drawing.palette import DARK, LIGHT, variables
 from ..drawing.svg import svg_rules
 
 _FILE = "report.css"
-# Backgrounds of heat maps: texts on them have the contrast of texts.
-_HEAT_LIGHT = "--low: #f6c7b6; --mid: #fbe7b5; --high: #cfe3f5;"
-_HEAT_DARK = "--low: #6b2a1c; --mid: #5c4a12; --high: #17395c;"
 
 
 @cache
@@ -21,8 +18,8 @@ def styles() -> str:
     """The only style sheet of a page."""
     with open(os.path.join(os.path.dirname(__file__), _FILE), encoding="utf-8") as file:
         rules = file.read()
-    light = f":root {{ color-scheme: light dark; {variables(LIGHT)} {_HEAT_LIGHT} }}\n"
-    dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} {_HEAT_DARK} }} }}\n"
+    light = f":root {{ color-scheme: light dark; {variables(LIGHT)} }}\n"
+    dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
     return light + dark + rules + svg_rules()
 
 

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from linkgauge.exporters.drawing.palette import DARK, LIGHT, STATES
+from linkgauge.exporters.drawing.palette import DARK, HEAT, LIGHT, STATES
 
 _LEAST_CONTRAST = 4.5  # WCAG 2.2, 1.4.3, for text
 _COLOURED = [state for state in STATES if state != "unread"]  # unread is dotted as well
@@ -57,6 +57,8 @@ def test_texts_are_readable_on_each_background(palette: Mapping[str, str]) -> No
     for colour in ("text", "soft", *STATES):
         for back in ("back", "panel"):
             assert _contrast(palette[colour], palette[back]) >= _LEAST_CONTRAST, (colour, back)
+    for back in HEAT:
+        assert _contrast(palette["text"], palette[back]) >= _LEAST_CONTRAST, back
 
 
 @pytest.mark.parametrize("blindness", _BLINDNESS)
