@@ -40,7 +40,7 @@ def _fabric(diagram: Diagram, topology: Topology) -> Iterator[Bar]:
             links.setdefault(link.a, []).append(link)
     if links:
         switches = sum(device.kind == "nvswitch" for device in topology.devices)
-        within = counted(switches, "NVSwitch", "NVSwitches") if switches else "switches elsewhere"
+        within = counted(switches, "NVSwitch", "NVSwitches") if switches else "switches outside"
         fabric = topology.find(FABRIC)
         about = (safe(fabric.name),) if fabric and fabric.name and not switches else (within,)
         yield Bar(("NVLink domain", *about), tuple(_ends(diagram, links)))

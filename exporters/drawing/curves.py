@@ -23,19 +23,30 @@ class Curve(Struct, frozen=True):
     """A flow and its drawing."""
 
     title: str
+    about: str
     drawing: Drawing
 
 
 def curves_of(report: Report) -> Iterator[Curve]:
     """One curve per flow that was measured with several message sizes."""
+    for levels in by_size(report):
+        about = (
+            "The band is the expected range."
+            if any(level.expected for level in levels)
+            else "The expected range is not known."
+        )
+        yield Curve(f"{_flow(levels[0])} by message size", f"GB/s. {about}", _drawn(levels))
+
+
+def by_size(report: Report) -> Iterator[list[Level]]:
+    """The levels of each flow that was measured with several message sizes, the smallest size first."""
     groups: dict[tuple[object, ...], dict[int, Level]] = {}
     for level in report.levels:
         if level.size and level.observed is not None:
             groups.setdefault((level.op, level.ends, level.via, level.beside), {})[level.size] = level
     for sizes in groups.values():
         if len(sizes) >= _FEWEST:
-            levels = [sizes[size] for size in sorted(sizes)]
-            yield Curve(f"{_flow(levels[0])} by message size", _drawn(levels))
+            yield [sizes[size] for size in sorted(sizes)]
 
 
 def _flow(level: Level) -> str:

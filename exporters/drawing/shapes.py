@@ -83,7 +83,7 @@ def text_width(text: str, style: str = "soft") -> float:
 
 def cut(text: str, width: float, style: str = "soft") -> str:
     """The text, cut so that it is not wider."""
-    return fitted(text, max(4, int(width / text_width("x", style))))
+    return fitted(text, max(4, int(width / text_width("x", style) + 0.01)))
 
 
 def characters(column: str, style: str) -> int:

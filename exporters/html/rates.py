@@ -11,6 +11,7 @@ from msgspec import Struct
 from ...models.facts.units import as_size
 from ...models.graph.path_types import natural
 from ...models.report import Level, Report
+from ..drawing.curves import by_size
 from ..text.vocabulary import counted, device_in_words
 
 _END = re.compile(r"(gpu|numa)\d+")
@@ -84,7 +85,8 @@ def others(report: Report) -> Iterator[Rate]:
             best = level.expected[0] if level.expected else None
             wanted = f"{best.low / 1e9:.1f} to {best.high / 1e9:.1f}" if best else "not known"
             beside = f", beside {counted(len(level.beside), 'flow')}" if level.beside else ""
-            yield Rate(f"{level.op} {level.flow.subject}{beside}", wanted, _cell(level))
+            size = f", {as_size(level.size)}" if level.size is not None else ""
+            yield Rate(f"{level.op} {level.flow.subject}{size}{beside}", wanted, _cell(level))
 
 
 def _cell(level: Level | None) -> Cell | None:
@@ -112,7 +114,10 @@ def _gigabytes(rate: float | None) -> str:
 def tiers(report: Report) -> Iterator[Tier]:
     """The flows of the report by kind: those between devices of equal kinds, with equal rates."""
     groups: dict[tuple[object, ...], list[Level]] = {}
+    drawn = {id(level) for levels in by_size(report) for level in levels}  # curves show them
     for level in report.levels:
+        if id(level) in drawn:
+            continue
         best = level.expected[0] if level.expected else None
         expected = (best.low, best.high) if best else None
         groups.setdefault((_flows(report, level), level.rated, level.trained, expected), []).append(level)

@@ -57,7 +57,7 @@ def as_html(report: Report) -> str:
         cost=[*sentences(report, report.training)] if report.training else [],
         matrices=list(rates.matrices(report)),
         others=list(rates.others(report)),
-        curves=[(one.title, rendered(one.drawing, one.title)) for one in curves[:_MOST_CURVES]],
+        curves=[(one.title, one.about, rendered(one.drawing, one.title)) for one in curves[:_MOST_CURVES]],
         all_curves=len(curves),
         links=list(rates.links(report)),
         tiers=list(rates.tiers(report)),
