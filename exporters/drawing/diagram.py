@@ -63,6 +63,7 @@ class Part(Struct, frozen=True):
     state: State
     wire: Wire | None = None
     bypass: Wire | None = None
+    numbers: tuple[int, ...] = ()  # of all its findings
     below: tuple[Part, ...] = ()
 
 
@@ -83,7 +84,7 @@ def diagram_of(report: Report, bottleneck: frozenset[str] = frozenset()) -> Diag
     parts = tuple(_drawable(part) for device in tops for part in _Builder(report, tree, states).parts(device))
     drawn = set(_names(parts))
     lost = {one.number: one for name, several in states.by_device.items() if name not in drawn for one in several}
-    shown = {words.number for part in _every(parts) for words in part.lines}
+    shown = {number for part in _every(parts) for number in part.numbers}
     missing = [one for one in (*states.elsewhere, *lost.values()) if one.number not in shown]
     kinds = [
         one for one in report.topology.devices if one.id not in drawn and one.kind in ("pci", "storage", "display")
@@ -158,7 +159,7 @@ class _Builder(Struct, frozen=True):
         state = worst(marked.values()) or ("unread" if unread else "good")
         wire = self._wire(device, state)
         lines = (*self._lines(device, column, merged), *shown)
-        return Part(device, column, lines, state, wire, self._bypass(device), below)
+        return Part(device, column, lines, state, wire, self._bypass(device), tuple(marked), below)
 
     def _wire(self, device: Device, state: State) -> Wire | None:
         link = self.tree.link.get(device.id)

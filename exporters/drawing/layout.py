@@ -55,7 +55,9 @@ def _add(lines: list[Line], labels: list[Label], drawn: Iterator[tuple[Line, Lab
 def _box(spot: Spot, pillars: Sequence[Pillar]) -> Rectangle:
     pillar, part = pillars[spot.column], spot.part
     title = "\n".join(words.text for words in part.lines)
-    return Rectangle(pillar.left, spot.top, pillar.width, spot.height, f"{part.column} {part.state}", title)
+    return Rectangle(
+        pillar.left, spot.top, pillar.width, spot.height, f"{part.column} {part.state}", title, part.numbers
+    )
 
 
 def _texts(spot: Spot, pillars: Sequence[Pillar]) -> Iterator[Label]:
@@ -75,9 +77,9 @@ def _line(wire: Wire, points: tuple[tuple[float, float], ...], marked: frozenset
     if wire.rated and wire.trained is not None and wire.trained < wire.rated * _SLIGHT:
         track = stroke(wire.rated) + 2
         now = max(1.5, track * wire.trained / wire.rated) if wire.trained else 0.0
-        return Line(points, now, track, wire.state, wire.bare, bool(wire.links & marked))
+        return Line(points, now, track, wire.state, wire.bare, bool(wire.links & marked), wire.numbers)
     least = 0.0 if wire.state == "good" else 2.0
-    return Line(points, max(least, stroke(full)), 0.0, wire.state, wire.bare, bool(wire.links & marked))
+    return Line(points, max(least, stroke(full)), 0.0, wire.state, wire.bare, bool(wire.links & marked), wire.numbers)
 
 
 def _wires(

@@ -48,6 +48,7 @@ class Rectangle(Struct, frozen=True):
     height: float
     style: str  # a state, with "bar" before it for what joins devices
     title: str = ""
+    numbers: tuple[int, ...] = ()  # of its findings
 
 
 class Line(Struct, frozen=True):
@@ -59,6 +60,7 @@ class Line(Struct, frozen=True):
     style: str  # a state
     dashed: bool = False
     marked: bool = False  # on the chosen path
+    numbers: tuple[int, ...] = ()  # of its findings
 
 
 class Drawing(Struct, frozen=True):

@@ -21,6 +21,7 @@ class Wire(Struct, frozen=True):
     trained: float | None
     state: State
     bare: bool  # without independent evidence
+    numbers: tuple[int, ...] = ()  # of its findings
 
     @property
     def style(self) -> str:
@@ -40,6 +41,7 @@ def wire_of(states: States, links: Sequence[Link], label: str, end: State = "goo
         _sum([link.trained if link.trained is not None else link.rated for link in links]),
         end if found == "good" or inner and found == "unread" else found,
         any(link.id in states.bare for link in links),
+        tuple(sorted({one.number for link in links for one in states.by_link.get(link.id, ())})),
     )
 
 

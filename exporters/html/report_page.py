@@ -1,4 +1,4 @@
-"""A report as one HTML file: it opens from a mail, needs no network and runs no script."""
+"""A report as one HTML file: it opens from a mail, needs no network, and is complete without its script."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..text.quantities import quantity, seen
 from ..text.terminal import safe
 from ..text.vocabulary import counted
 from . import rates
-from .styles import policy, styles
+from .styles import policy, script, styles
 from .support import bare, repeat, sources, versions
 
 _TEMPLATE = "report.html.jinja"
@@ -71,6 +71,7 @@ def as_html(report: Report) -> str:
         sources=sources(report),
         command=repeat(report),
         style=styles(),
+        script=script(),
         policy=policy(),
     )
 

@@ -1,4 +1,4 @@
-"""The styles of a page, and the Content-Security-Policy that allows these styles and nothing else."""
+"""The styles and the script of a page, and the Content-Security-Policy that allows these two and nothing else."""
 
 from __future__ import annotations
 
@@ -10,21 +10,32 @@ from hashlib import sha256
 from ..drawing.palette import DARK, LIGHT, variables
 from ..drawing.svg import svg_rules
 
-_FILE = "report.css"
-
 
 @cache
 def styles() -> str:
     """The only style sheet of a page."""
-    with open(os.path.join(os.path.dirname(__file__), _FILE), encoding="utf-8") as file:
-        rules = file.read()
     light = f":root {{ color-scheme: light dark; {variables(LIGHT)} }}\n"
     dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
-    return light + dark + rules + svg_rules()
+    return light + dark + _read("report.css") + svg_rules()
+
+
+@cache
+def script() -> str:
+    """The only script of a page."""
+    return _read("report.js")
 
 
 @cache
 def policy() -> str:
-    """The Content-Security-Policy: no script, no image, no connection, and one style sheet, named by its hash."""
-    digest = b64encode(sha256(styles().encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    """The Content-Security-Policy: no image, no connection; one style sheet and one script, named by their hashes."""
+    allowed = f"style-src '{_hash(styles())}'; script-src '{_hash(script())}'"
+    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+
+
+def _read(name: str) -> str:
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
+        return file.read()
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

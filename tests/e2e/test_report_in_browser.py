@@ -81,6 +81,26 @@ def test_the_report_of_a_node(tab: Tab, name: str, tmp_path: Path) -> None:
     assert tab.requests == [page.as_uri()]
 
 
+def test_a_finding_marks_its_place(tab: Tab, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(as_html(screen("six")))
+    tab.open(page)
+    hover = "document.querySelector('details[data-finding=\"{}\"]').dispatchEvent(new MouseEvent('mouse{}'))"
+    lit = "[...document.querySelectorAll('.lit title')].map(one => one.textContent.split('\\n')[0])"
+    for number, device in ((1, "gpu5"), (2, "mlx5_4/1 ib2"), (3, "gpu3"), (4, "gpu1")):
+        tab.value(hover.format(number, "enter"))
+        assert tab.value(lit) == [device]
+        tab.value(hover.format(number, "leave"))
+        assert tab.value(lit) == []
+    tab.value(
+        "(() => { const field = document.querySelector('input'); field.value = 'NVLinks';"
+        "field.dispatchEvent(new Event('input')); })()"
+    )
+    shown = "[...document.querySelectorAll('details[data-finding]')].filter(one => !one.hidden).length"
+    assert tab.value(shown) == 1
+    assert tab.messages == []
+
+
 def test_the_report_on_paper(tab: Tab, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_text(as_html(measured(screen("six"))))

@@ -73,5 +73,5 @@ def test_equal_reports_give_equal_pictures() -> None:
 
 _ATTRIBUTES = {
     *("class", "role", "aria-label", "width", "height", "viewBox"),
-    *("x", "y", "rx", "points", "stroke-width", "text-anchor"),
+    *("x", "y", "rx", "points", "stroke-width", "text-anchor", "data-findings"),
 }
