@@ -57,7 +57,7 @@ def _rendered(report: Report, path: Path, whole: bool) -> str:
     drawing, diagram = drawing_of(report, path)
     summary = f"{safe(report.node or 'this node')}: {report.verdict}, {counted(len(report.findings), 'finding')}"
     style = f".lg {{ color-scheme: light dark; {variables(LIGHT)} }}\n"
-    style += f"@media (prefers-color-scheme: dark) {{ .lg {{ {variables(DARK)} }} }}{svg_rules()}"
+    style += f"@media screen and (prefers-color-scheme: dark) {{ .lg {{ {variables(DARK)} }} }}{svg_rules()}"
     return rendered(with_margins(drawing, diagram, report, path, whole), summary, style if whole else "")
 
 

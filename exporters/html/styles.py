@@ -15,7 +15,7 @@ from ..drawing.svg import svg_rules
 def styles() -> str:
     """The only style sheet of a page."""
     light = f":root {{ color-scheme: light dark; {variables(LIGHT)} }}\n"
-    dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
+    dark = f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
     return light + dark + _read("report.css") + svg_rules()
 
 

@@ -105,6 +105,10 @@ def test_the_report_on_paper(tab: Tab, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_text(as_html(measured(screen("six"))))
     tab.open(page)
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    tab.call("Emulation.setEmulatedMedia", media="print", features=[dark])
+    assert tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    tab.call("Emulation.setEmulatedMedia", media="")
     paper = base64.b64decode(tab.call("Page.printToPDF", printBackground=True)["data"])
     assert paper.startswith(b"%PDF-")
     if folder := os.environ.get("LINKGAUGE_SCREENSHOTS"):
