@@ -18,7 +18,7 @@ from ...models.traffic.selection import Choice
 from ...models.traffic.view import View, advance
 from .controls import Controls, pressed
 from .frame import frame
-from .screen import Screen, shown, suspend
+from .screen import Screen, shown
 
 _GATHER = 0.1  # seconds from the first new sample to its frame: the samples of all groups share a frame
 _IDLE = 3600.0  # seconds
@@ -113,9 +113,9 @@ def show(feed: Feed, choice: Choice, colour: bool) -> None:
                     controls = pressed(controls, key)
             except (EOFError, OSError):  # the terminal has gone
                 return
-            if signals.suspended:
-                signals.suspended = False
-                suspend(screen)
+            if signals.continued:
+                signals.continued = False
+                screen.enter()
 
 
 def _readable(descriptors: Sequence[int], seconds: float) -> Sequence[int]:
@@ -127,13 +127,13 @@ class _Signals:
     """The signals that arrived."""
 
     def __init__(self) -> None:
-        self.ended = self.suspended = False
+        self.ended = self.continued = False
 
     def end(self, number: int, frame: FrameType | None) -> None:
         self.ended = True
 
-    def stop(self, number: int, frame: FrameType | None) -> None:
-        self.suspended = True
+    def resume(self, number: int, frame: FrameType | None) -> None:
+        self.continued = True
 
     @contextmanager
     def handled(self, waker: int) -> Iterator[None]:
@@ -142,7 +142,7 @@ class _Signals:
             signal.SIGINT: self.end,
             signal.SIGTERM: self.end,
             signal.SIGHUP: self.end,
-            signal.SIGTSTP: self.stop,
+            signal.SIGCONT: self.resume,
             signal.SIGWINCH: lambda number, frame: None,
         }
         before = {number: signal.signal(number, handler) for number, handler in handlers.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import signal
 import termios
 import tty
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from contextlib import contextmanager, suppress
 # DEC private modes: the alternate screen (1049), the cursor (25), and wrapping of long lines (7), in xterm's
 # "Control Sequences".
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J", "\x1b[?7h\x1b[?25h\x1b[?1049l"
+_CHARACTERS_OF_SIGNALS, _NO_KEY = 6, b"\0"  # termios(3): c_cc, _POSIX_VDISABLE
 _KEYS = {
     b"\x1b[A": "up",
     b"\x1b[B": "down",
@@ -47,8 +47,15 @@ class Screen:
         return self._size
 
     def enter(self) -> None:
-        """Show the alternate screen, and let the terminal pass on each key. Ctrl-C and Ctrl-Z still send signals."""
+        """Show the alternate screen, and let the terminal pass on each key. Ctrl-C still sends a signal.
+
+        Ctrl-Z does not: it would stop the parent process (agent/cli/entry.py), and the shell would take the terminal
+        before this process restores it.
+        """
         tty.setcbreak(self._read, termios.TCSADRAIN)
+        settings = termios.tcgetattr(self._read)
+        settings[_CHARACTERS_OF_SIGNALS][termios.VSUSP] = _NO_KEY
+        termios.tcsetattr(self._read, termios.TCSADRAIN, settings)
         self._shown = []
         self._put(_ENTER)
 
@@ -60,8 +67,8 @@ class Screen:
 
     def draw(self, lines: Sequence[str]) -> None:
         """Show these lines, and write only those that have changed."""
-        changed = [
-            f"\x1b[{number};1H{line}\x1b[K"
+        changed = [  # cleared first: after a line of full width the cursor is on its last character
+            f"\x1b[{number};1H\x1b[K{line}"
             for number, line in enumerate(lines, 1)
             if number > len(self._shown) or self._shown[number - 1] != line
         ]
@@ -93,10 +100,3 @@ def shown(screen: Screen) -> Iterator[None]:
         yield
     finally:
         screen.leave()
-
-
-def suspend(screen: Screen) -> None:
-    """Stop this process as Ctrl-Z does, and show the screen again when it continues."""
-    screen.leave()
-    os.kill(os.getpid(), signal.SIGSTOP)
-    screen.enter()

@@ -84,6 +84,6 @@ def test_the_report_on_a_terminal(colour: str, escapes: bool, tmp_path: Path, mo
     with on_a_terminal("diagnose", "--from", str(capture), columns=64, NO_COLOR=colour) as terminal:
         assert terminal.ended() == 2
     assert ("\x1b[1;31m" in terminal.written) == escapes
-    lines = re.sub(r"\x1b\[[0-9;]*m|.*\x1b\[K|\r", "", terminal.written).splitlines()
+    lines = re.sub(r"\x1b\[[0-9;]*m|.*\x1b\[K|\r", "", terminal.written).splitlines()  # without lines of progress
     assert lines[0].startswith("FAILED")
     assert max(map(len, lines)) <= 64

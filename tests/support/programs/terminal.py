@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.support.programs.command_line import PATHS
 
-_PART = re.compile(r"\x1b\[2J|\x1b\[(?P<row>\d+);1H(?P<line>.*?)\x1b\[K", re.DOTALL)
+_PART = re.compile(r"\x1b\[2J|\x1b\[(?P<row>\d+);1H\x1b\[K(?P<line>[^\x1b]*)")
 
 
 class Terminal:
