@@ -27,13 +27,14 @@ from ..pipeline.registry import named
 from ..pipeline.source import Source
 
 _ERRORS, _SLOW, _SELDOM = 5.0, 10.0, 60.0  # seconds between two reads of errors of ports, of PCIe links, of the rest
-_VALID = 3.0  # intervals that a rate is shown without a new value of its counter
-_LEAST_VALID = 5.0  # seconds
+_VALID = 3.0  # intervals that values are shown without new ones
+_LEAST_VALID = 10.0  # seconds: a driver in which one GPU hangs answers for the others after 8 s
 _TRAFFIC = (
     Source("port_traffic", read_traffic, provides=("Port.counters", "Net.counters")),
     Source("disk_traffic", read_disk_traffic, provides=("disk_traffic",)),
 )
 _COMPLETE = 2  # samples with all sources of the group: --once shows the difference
+_CLOCKS = "gpus"
 _NAMES = "pci"  # without this source a GPU has another id
 _CHANGED_SELDOM = named("node", "cpu", "numa", "pci", "kfd", "link_modes", "nvme")
 
@@ -120,6 +121,7 @@ class Assembler:
         self._lasts, self._site = max(_VALID * interval, _LEAST_VALID), site
         self._topology = Topology()
         self._collected: dict[str, tuple[Record, ...]] = {}
+        self._read_at: dict[str, float] = {}
         self._facts: dict[str, list[Fact]] = {}
         self._changed = False
         self._at, self._ahead = 0.0, 0.0
@@ -127,6 +129,7 @@ class Assembler:
     def add(self, one: Sample) -> None:
         """Replace the records of the sources of this sample."""
         self._collected.update(one.records)
+        self._read_at.update(dict.fromkeys(one.records, one.at))
         facts = {name: _steady(records) for name, records in one.records.items()}
         self._changed = self._changed or any(facts[name] != self._facts.get(name) for name in facts)
         self._facts.update(facts)
@@ -137,7 +140,10 @@ class Assembler:
         if self._changed and _NAMES in self._collected:
             self._topology = assemble(chain(*self._collected.values()), self._site, self._at).topology
             self._changed = False
-        return of_records(chain(*self._collected.values()), self._topology, self._at, self._lasts, self._ahead)
+        current = self._collected
+        if self._at - self._read_at.get(_CLOCKS, self._at) > self._lasts:  # facts have no time of their own
+            current = {**current, _CLOCKS: tuple(self._facts[_CLOCKS])}
+        return of_records(chain(*current.values()), self._topology, self._at, self._lasts, self._ahead)
 
 
 def _steady(records: Iterable[Record]) -> list[Fact]:

@@ -13,6 +13,7 @@ from .carriers import RECEIVED, SENT, Carrier, carriers, in_order
 from .reading import GPU_LINKS, Count, Key, Reading
 
 _CLOCK_SET = 0.5  # seconds by which a clock moves when it is set; it moves by less than 0.5 ms/s when it is slewed
+_LONGEST = 300.0  # seconds over which a rate is an average
 LOST = "lost"
 
 
@@ -99,7 +100,7 @@ def _rates(before: View, reading: Reading) -> Mapping[Key, float]:
     rates: dict[Key, float] = {}
     for key, now in reading.counts.items():
         then = before.counts.get(key)
-        if then is None or now.at < then.at or reading.at - then.at > reading.lasts:
+        if then is None or reading.at - now.at > reading.lasts or not 0 <= now.at - then.at <= _LONGEST:
             continue
         if now.at == then.at:  # its source was not read since
             rates.update({key: before.rates[key]} if key in before.rates else {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from math import inf
 
 from linkgauge.agent.pipeline.run_source import collect_each
 from linkgauge.agent.top.sampling import Assembler, Sample, groups
@@ -58,21 +59,23 @@ def second() -> Recorded:
     return described(SECOND, SECONDS, (12_000_000, 100))
 
 
-def samples(host: Recorded, ahead: float = 0.0) -> list[Sample]:
-    """One sample of each group of sources."""
+def samples(host: Recorded, ahead: float = 0.0, without: str = "") -> list[Sample]:
+    """One sample of each group of sources. The group with the source `without` gives none."""
     found = []
     for group in groups(1.0):
+        if without in (source.name for source, _ in group.sources):
+            continue
         records = collect_each([source for source, _ in group.sources], host)
         found.append(Sample(records, host.now(), ahead))
     return found
 
 
-def views(hosts: Iterable[Recorded], aheads: Iterable[float] = ()) -> list[View]:
-    """The view after each host is read."""
+def views(hosts: Iterable[Recorded], aheads: Iterable[float] = (), hangs_at: float = inf) -> list[View]:
+    """The view after each host is read. The driver of the GPUs gives no answer from `hangs_at` on."""
     assembler, view, found = Assembler(1.0, Site()), View(), []
     ahead = iter(aheads)
     for host in hosts:
-        for one in samples(host, next(ahead, 0.0)):
+        for one in samples(host, next(ahead, 0.0), without="gpus" if host.now() >= hangs_at else ""):
             assembler.add(one)
         view = advance(view, assembler.reading())
         found.append(view)

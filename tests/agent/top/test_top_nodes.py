@@ -132,6 +132,14 @@ def test_a_driver_that_cannot_be_asked(driver: str, note: str) -> None:
     assert link(view, "mlx5_2/1", "port").received == 42e9
 
 
+def test_values_without_a_new_answer_are_unknown_after_some_seconds() -> None:
+    hosts = [first(), second(), described(SECOND, 8), described(SECOND, 30)]
+    *_, soon, late = views(hosts, hangs_at=hosts[2].now())
+    assert (link(soon, "gpu0", "nvlink").received, soon.gpus["0000:1b:00.0"].clock) == (300e9, 1755e6)
+    assert (link(late, "gpu0", "nvlink").received, late.gpus["0000:1b:00.0"].clock) == (None, None)
+    assert (link(late, "gpu0", "nvlink").state, late.gpus["0000:1b:00.0"].failure) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("choice", "names"),
     [
