@@ -15,7 +15,7 @@ from ..facts.reason import Reason
 from ..facts.records import NotChecked, Observation, Record
 from ..facts.units import from_utc
 from ..graph.topology import Topology
-from ..report import Report
+from ..report import Report, Seen
 from .carriers import ORDER, RECEIVED, SENT
 
 Key: TypeAlias = tuple[str, str]  # id of the device, quantity
@@ -83,14 +83,17 @@ def of_records(
 
 
 def of_report(report: Report, at: float, lasts: float) -> Reading:
-    """The reading of a service. The times of its counters are whole seconds."""
+    """The reading of a service. The times of its observations are whole seconds; those of its runs are exact."""
     topology = report.topology
+    began = {run.name: run.at for run in report.runs}
     return Reading(
         node=report.node,
         at=at,
         topology=topology,
         counts={
-            (_id(topology, one.about), one.quantity): Count(one.value, from_utc(one.at))
+            (_id(topology, one.about), one.quantity): Count(
+                one.value, began.get(_source(topology, one)) or from_utc(one.at)
+            )
             for one in report.observations
             if one.quantity in _COUNTED
         },
@@ -101,6 +104,13 @@ def of_report(report: Report, at: float, lasts: float) -> Reading:
         ),
         lasts=lasts,
     )
+
+
+def _source(topology: Topology, one: Seen) -> str:
+    """The source that reads the counter."""
+    if one.quantity.startswith("aer_"):
+        return "pci_links"
+    return {"netdev": "net", "port": "rdma"}.get(topology.kind(one.about), "gpus")
 
 
 def _latest(counts: Iterable[tuple[Key, Count]]) -> Mapping[Key, Count]:

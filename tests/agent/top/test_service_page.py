@@ -55,6 +55,21 @@ def test_two_reports_and_a_service_that_stops() -> None:
     assert [one.carrier for one in gone.links] == [one.carrier for one in view.links]
 
 
+def test_rates_have_the_exact_times_of_the_sources() -> None:
+    """The times of observations in a report are whole seconds: a rate over a cycle of 3 s would be a third wrong."""
+    pages = pages_of()
+    with server_of(pages) as server:
+        feed = ServiceFeed("http://{}:{}".format(*server.address), 1.0)
+    later = report_of(second())
+    later = replace(later, runs=tuple(replace(run, at=run.at + 0.5) for run in later.runs))
+    _, view = taken([report_of(first()), later], feed)
+    assert {one.carrier.name: one.received for one in view.links if one.received} == {
+        "gpu0": 600e9 / 2.5,
+        "mlx5_2/1": 84e9 / 2.5,
+        "eth0": 27000 / 2.5,
+    }
+
+
 def test_a_service_without_cycles_loses_no_device() -> None:
     clock = Clock()
     pages = pages_of(clock=clock)
