@@ -169,10 +169,10 @@ def accept(
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "nccl-xml", "svg"]),
+    type=click.Choice(["text", "json", "nccl-xml", "svg", "dot"]),
     default="text",
-    help="nccl-xml is a file for NCCL and RCCL (NCCL_TOPO_FILE). svg is a picture with rates and findings.  "
-    "[default: text]",
+    help="nccl-xml is a file for NCCL and RCCL (NCCL_TOPO_FILE). svg is a picture with rates and findings, dot a graph "
+    "for Graphviz.  [default: text]",
 )
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write to FILE instead of standard output.")
 @click.option("--matrix", is_flag=True, help="Show the path types between GPUs and NICs, like nvidia-smi topo -m.")

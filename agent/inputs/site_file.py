@@ -42,10 +42,25 @@ def site(path: str | None, ignore: Sequence[str] = (), job: str | None = None, g
         _check_codes(known.gate.codes or (), f"{where}: [gate]")
         _check_job(known.job, f"{where}: job", known)
         environment.add(os.environ, known.environment)
+        known = _placed(known, where)
     ignored = dict(_ignored(text) for text in ignore)
     _check_codes(ignored, "--ignore")
     _check_job(job, "--job", known)
     return replace(known, ignore={**known.ignore, **ignored}, job=job or known.job)
+
+
+def _placed(known: Site, where: str) -> Site:
+    """The site with what the files of `places` say. A file that does not exist is a mistake of the user."""
+    if not known.places:
+        return known
+    from .places import placed
+
+    try:
+        return placed(known, known.places)
+    except OSError as error:
+        raise BadInput(f"{where}: places: {error.filename}: {error.strerror}") from None
+    except ValueError as wrong:
+        raise BadInput(f"{where}: places: {wrong}") from None
 
 
 def _check_job(text: str | None, where: str, site: Site) -> None:

@@ -72,6 +72,7 @@ def _machine(snapshot: Snapshot, report: Report, serials: Mapping[str, str] | No
         for name in _MACHINE:
             yield from _row(name.upper() if name == "bios" else name, getattr(node, name))
     yield from _row("machine type", report.profile.name if report.profile else None)
+    yield from _row("place", ", ".join(f"{name} {value}" for name, value in snapshot.site.labels.items()) or None)
     for driver in snapshot.of(Driver).values():
         yield from _row(f"{driver.key} driver", driver.version)
     yield from _serial(serials, {"node"})
@@ -93,6 +94,8 @@ def _part(snapshot: Snapshot, names: frozenset[str], serials: Mapping[str, str] 
         yield from _absent(snapshot, names)
     for words, text in shown.items():
         yield from _row(words, text)
+    for name in sorted(names & snapshot.site.cables.keys()):
+        yield from _row(f"cable of {name}", snapshot.site.cables[name])
     yield from _serial(serials, names)
     yield from _renamed(snapshot, names)
 

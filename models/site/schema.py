@@ -142,6 +142,8 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     machine: tuple[Machine, ...] = ()  # machine types of the site, tried before the catalog's
     rates: tuple[Rate, ...] = ()  # rates of flows on all its machines
     labels: dict[str, str] = {}  # of linkgauge_node_info: rack, rail, cluster
+    places: tuple[str, ...] = ()  # files that say where a node is: topology.yaml, lldpctl -f json ...
+    cables: dict[str, str] = {}  # port or network device -> other end: "leaf3 port 17"
     job: str | None = None  # job on these nodes: "llama3-70b,tp=8,dp=64,tokens=4M,ckpt=2.3TB"
     network: tuple[Network, ...] = ()  # models of the site, beside those of the catalog
     gate: Gate = Gate()  # when to keep jobs away from a node

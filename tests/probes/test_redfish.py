@@ -178,7 +178,7 @@ def test_any_value_in_any_place_gives_records(path: str, data: st.DataObject) ->
     [
         ('url = "bmc.example"\n', "must begin with http:// or https://"),
         ('user = "x"\n', "url: missing"),
-        ('url = "https://x"\npasword = "x"\n', "pasword: unknown key; did you mean password?"),
+        ('url = "https://x"\npassphrase = "x"\n', "passphrase: unknown key"),
     ],
 )
 def test_mistakes_in_the_file(tmp_path: Path, text: str, says: str) -> None:

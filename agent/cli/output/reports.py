@@ -188,8 +188,8 @@ def terminal_columns(output: str | None) -> int | None:
 
 
 def rendered_topology(snapshot: Snapshot, form: str) -> str:
-    """Render the topology: "text", "json", "nccl-xml", the matrix of path types ("matrix"), of link rates ("rates") or
-    of the rates of copies ("copies"), or the "conflicts" between sources.
+    """Render the topology: "text", "json", "nccl-xml", "dot", the matrix of path types ("matrix"), of link rates
+    ("rates") or of the rates of copies ("copies"), or the "conflicts" between sources.
     """
     if form == "json":
         import msgspec
@@ -199,6 +199,10 @@ def rendered_topology(snapshot: Snapshot, form: str) -> str:
         from ....exporters.formats.nccl_xml import as_nccl_xml
 
         return as_nccl_xml(snapshot)
+    if form == "dot":
+        from ....exporters.formats.graphviz import as_dot
+
+        return as_dot(snapshot.topology)
     if form in ("matrix", "rates"):
         from ....exporters.text.matrix import as_matrix
         from ....models.bandwidth.path_matrix import matrix

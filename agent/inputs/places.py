@@ -1,0 +1,54 @@
+"""The files of the site that say where this node is: labels of linkgauge_node_info, and cables in tickets."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Sequence
+
+from ...models.site.schema import Site
+from ...probes.calls.bounded_read import bounded_read
+from ...probes.host.texts import BIGGEST
+from ...probes.places.json_places import read_json
+from ...probes.places.place import Place
+from ...probes.places.text_places import read_text
+
+INSTANCE_ID = "/sys/devices/virtual/dmi/id/board_asset_tag"  # on EC2, the id of the instance
+
+
+def placed(site: Site, paths: Sequence[str]) -> Site:
+    """The site with the labels and cables that the files give. What the site file says itself is used first.
+
+    Raises OSError, and ValueError with a message for the user.
+    """
+    from msgspec.structs import replace
+
+    labels, cables = dict(site.labels), dict(site.cables)
+    for path in paths:
+        place = place_of(bounded_read(path, BIGGEST).decode("utf-8", "replace"), names_of_this_node())
+        if place is None:
+            raise ValueError(
+                f"{path}: not one of: kubectl get node -o json, topology.yaml, lldpctl -f json, "
+                "ibnetdiscover, aws ec2 describe-instance-topology"
+            )
+        labels, cables = {**place.labels, **labels}, {**place.ports, **cables}
+    return replace(site, labels=labels, cables=cables)
+
+
+def place_of(text: str, nodes: frozenset[str]) -> Place | None:
+    """What a file says about the node with one of these names. None: the text is of no known kind."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return read_text(text, nodes)
+    return read_json(document, nodes)
+
+
+def names_of_this_node() -> frozenset[str]:
+    """The host name with and without its domain, the name in Kubernetes and Slurm, and the id of an EC2 instance."""
+    host = os.uname().nodename
+    names = [host, host.partition(".")[0], os.environ.get("NODE_NAME", ""), os.environ.get("SLURMD_NODENAME", "")]
+    with contextlib.suppress(OSError, ValueError):
+        names.append(bounded_read(INSTANCE_ID, 100).decode("ascii", "replace").strip())
+    return frozenset(filter(None, names))
