@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TypeAlias
 
 from ...models.comparison.side import NEVER_REST, NVLINKS, TRAINED
-from ...models.fleet.rows import COUNTED, NAMED, UNKNOWN, Measured, Row
+from ...models.fleet.rows import COUNTED, NAMED, UNKNOWN, Measured, Row, described
 from . import promql
 from .prometheus import Series
 
@@ -37,14 +37,15 @@ def rows(ask: Ask) -> Iterator[Row]:
     for one in ask(promql.SILENT):
         name = one.metric.get("instance", "")
         if name not in nodes:
-            yield Row(name, name, UNKNOWN, "report", "verdict", "", 0.0, "unknown", None, "inspect")
+            yield Row(name, name, UNKNOWN, "report", "live", "", 0.0, "unknown", None, "inspect")
 
 
 def _of_node(instance: str, info: Mapping[str, str], found: _Found) -> Iterator[Row]:
-    node, machine = info.get("node") or instance, info.get("profile") or UNKNOWN
+    gpus = [one.metric.get("name", "") for one in found[promql.DEVICES] if one.metric.get("class") == "gpu"]
+    node, machine = info.get("node") or instance, info.get("profile") or described(gpus)
     verdict = next((one.metric.get("verdict") for one in found[promql.VERDICTS]), "unknown")
     at = next((one.number for one in found[promql.CYCLES]), 0.0)
-    yield Row(instance, node, machine, "report", "verdict", "", at, verdict)
+    yield Row(instance, node, machine, "report", "live", "", at, verdict)
     for row in (*_devices(found), *_measured(found), *_findings(found), *_gaps(found)):
         yield row._replace(report=instance, node=node, machine=machine)
 
@@ -57,9 +58,10 @@ def _row(kind: str, quantity: str, position: str, number: float | None = None, t
 def _devices(found: _Found) -> Iterator[Row]:
     """Counts, products, firmware, and trained rates of links that never rest."""
     names = {one.metric.get("subject", ""): _name(one.metric) for one in found[promql.DEVICES]}
+    products = {_name(one.metric): one.metric["name"] for one in found[promql.DEVICES] if one.metric.get("name")}
     kinds = {one.metric.get("subject", ""): one.metric.get("class", "") for one in found[promql.DEVICES]}
     for kind in sorted(COUNTED.intersection(kinds.values())):
-        yield _row("count", kind, "", float(sum(one == kind for one in kinds.values())))
+        yield _row("count", kind, "", float(sum(one == kind for one in kinds.values())), "")
     for one in found[promql.DEVICES]:
         subject, labels = one.metric.get("subject", ""), one.metric
         if kinds[subject] not in NAMED:
@@ -71,10 +73,12 @@ def _devices(found: _Found) -> Iterator[Row]:
     for one in found[promql.TRAINED]:
         subject = one.metric.get("subject", "")
         if kinds.get(subject) in NEVER_REST:
-            yield _row("link", f"{TRAINED.label}:{kinds[subject]}", names[subject], one.number)
+            product = products.get(names[subject].partition("/")[0], "")
+            yield _row("link", f"{TRAINED.label}:{kinds[subject]}", names[subject], one.number, product)
     for one in found[promql.NVLINKS]:
         subject = one.metric.get("subject", "")
-        yield _row("link", f"{NVLINKS.label}:gpu", names.get(subject, subject), one.number)
+        name = names.get(subject, subject)
+        yield _row("link", f"{NVLINKS.label}:gpu", name, one.number, products.get(name, ""))
 
 
 def _name(labels: Mapping[str, str]) -> str:
@@ -89,7 +93,7 @@ def _measured(found: _Found) -> Iterator[Row]:
     for one in found[promql.RATES]:
         labels = one.metric
         quantity = Measured(labels.get("kind", ""), labels.get("via", "")).key
-        yield _row("rate", quantity, labels.get("subject", ""), one.number)
+        yield _row("rate", quantity, labels.get("subject", ""), one.number, "")
 
 
 def _findings(found: _Found) -> Iterator[Row]:

@@ -1,7 +1,8 @@
 """What a fleet shows, as Ibis expressions over a table of rows (rows.py). Each engine of Ibis computes them.
 
-A cohort is the same quantity at the same position of all nodes of one machine type. Its middle is the median. Its
-spread is the median absolute deviation, at least _FLOOR of the median: neither is moved by the nodes that differ.
+A cohort is the same quantity at the same position of all nodes of one machine type; of links only those with the same
+product there. Its middle is the median. Its spread is the median absolute deviation, at least _FLOOR of the median:
+neither is moved by the nodes that differ.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import ibis
 from ibis import _
 from ibis.expr.types import Table
+
+from .rows import DUMPS, UNKNOWN
 
 FEWEST = 5  # nodes of a cohort
 SIGMAS = 5.0  # of 400,000 values with normal noise, 0.1 are further below the median
@@ -22,6 +25,7 @@ PORT_RATE = "port rate"  # quantity of an uncorroborated port (models/rules/netw
 NIC_RATE = "trained rate:nic"
 _NUMERIC = ("rate", "link", "count")
 _COHORT = ["machine", "kind", "quantity", "position"]
+_EQUAL = [*_COHORT, "text"]  # the text of a link is the product of its device
 
 
 def newest(rows: Table) -> Table:
@@ -39,38 +43,38 @@ def machines(rows: Table) -> Table:
 
 def distributions(rows: Table) -> Table:
     """The number of nodes, lowest value, median, highest value and spread of each cohort."""
-    known = rows.filter(_.kind.isin(_NUMERIC) & _.number.notnull()).select(*_COHORT, "number")
-    middle = known.group_by(_COHORT).agg(
+    known = rows.filter(_.kind.isin(_NUMERIC) & _.number.notnull() & (_.machine != UNKNOWN)).select(*_EQUAL, "number")
+    middle = known.group_by(_EQUAL).agg(
         nodes=_.count(), low=_.number.min(), median=_.number.median(), high=_.number.max()
     )
-    apart = known.join(middle, _COHORT).mutate(apart=(_.number - _.median).abs())
-    deviations = apart.group_by(_COHORT).agg(deviation=_NORMAL * _.apart.median())
-    both = middle.join(deviations, _COHORT)
+    apart = known.join(middle, _EQUAL).mutate(apart=(_.number - _.median).abs())
+    deviations = apart.group_by(_EQUAL).agg(deviation=_NORMAL * _.apart.median())
+    both = middle.join(deviations, _EQUAL)
     return both.mutate(spread=ibis.greatest(_.deviation, _FLOOR * _.median)).drop("deviation")
 
 
 def ordered_cohorts(cohorts: Table) -> Table:
     """The distributions in the order of their cohorts."""
-    return cohorts.order_by(_COHORT)
+    return cohorts.order_by(_EQUAL)
 
 
 def outliers(rows: Table, cohorts: Table) -> Table:
     """Values far from the median of their cohort: `share` of the median, and `z` in spreads."""
-    known = rows.filter(_.kind.isin(_NUMERIC) & _.number.notnull()).select("node", *_COHORT, "number")
-    large = cohorts.filter((_.nodes >= FEWEST) & (_.median > 0)).select(*_COHORT, "nodes", "median", "spread")
-    values = known.join(large, _COHORT)
+    known = rows.filter(_.kind.isin(_NUMERIC) & _.number.notnull()).select("node", *_EQUAL, "number")
+    large = cohorts.filter((_.nodes >= FEWEST) & (_.median > 0)).select(*_EQUAL, "nodes", "median", "spread")
+    values = known.join(large, _EQUAL)
     apart = values.mutate(share=_.number / _.median - 1, z=(_.number - _.median) / _.spread)
     return apart.filter((_.z.abs() >= SIGMAS) & (_.share.abs() >= LEAST))
 
 
 def ordered_outliers(apart: Table) -> Table:
     """The outliers, the lowest share of the median first."""
-    return apart.order_by(["share", "node", *_COHORT])
+    return apart.order_by(["share", "node", *_EQUAL])
 
 
 def differences(rows: Table) -> Table:
     """Texts that differ from the usual one: products, firmware. `usual` is that of most nodes of the machine type."""
-    states = rows.filter((_.kind == "state") & _.text.notnull())
+    states = rows.filter((_.kind == "state") & _.text.notnull() & (_.machine != UNKNOWN))
     each = states.group_by([*_COHORT, "text"]).agg(same=_.count())
     whole = each.group_by(_COHORT).agg(nodes=_.same.sum(), most=_.same.max())
     usual = each.join(whole, _COHORT).filter((_.same == _.most) & (2 * _.most > _.nodes) & (_.nodes >= FEWEST))
@@ -83,10 +87,13 @@ def differences(rows: Table) -> Table:
 def absences(rows: Table) -> Table:
     """Devices that a node does not have at a position where most nodes of its machine type have one."""
     products = rows.filter((_.kind == "state") & (_.quantity == "product"))
-    present = products.group_by(["machine", "position"]).agg(having=_.count(), product=_.text.max())
-    sizes = rows.filter(_.kind == "report").group_by("machine").agg(nodes=_.count())
+    whole_reports = rows.filter((_.kind == "report") & (_.quantity != DUMPS) & (_.machine != UNKNOWN))
+    reports = whole_reports.select("node", "machine")
+    whole = products.semi_join(reports, "node")
+    present = whole.group_by(["machine", "position"]).agg(having=_.count(), product=_.text.max())
+    sizes = reports.group_by("machine").agg(nodes=_.count())
     usual = present.join(sizes, "machine").filter((2 * _.having > _.nodes) & (_.nodes >= FEWEST))
-    every = rows.filter(_.kind == "report").select("node", "machine").join(usual, "machine")
+    every = reports.join(usual, "machine")
     return every.anti_join(products.select("node", "position"), ["node", "position"])
 
 
@@ -100,8 +107,8 @@ def gaps(rows: Table, cohorts: Table) -> Table:
 
     The fleet corroborates the rate of a link that agrees with the median of at least FEWEST nodes.
     """
-    large = cohorts.filter((_.kind == "link") & (_.nodes >= FEWEST)).select(*_COHORT, "median")
-    links = rows.filter(_.kind == "link").select("node", *_COHORT, "number").join(large, _COHORT)
+    large = cohorts.filter((_.kind == "link") & (_.nodes >= FEWEST)).select(*_EQUAL, "median")
+    links = rows.filter(_.kind == "link").select("node", *_EQUAL, "number").join(large, _EQUAL)
     agreed = links.filter((_.number / _.median - 1).abs() < LEAST).select("node", "position").distinct()
     open_ = rows.filter(_.kind.isin(("unchecked", "uncorroborated"))).select("node", *_COHORT)
     both = open_.left_join(agreed.mutate(agreed=True), ["node", "position"])
@@ -131,19 +138,20 @@ def reasons(rows: Table, cohorts: Table, apart: Table, absent: Table) -> Table:
         usual=ibis.null("float64"),
     )
     low = _with_drain(apart.filter(_.share < 0))
-    links = low.filter(_.kind == "link").semi_join(fabric, _COHORT)
+    links = low.filter(_.kind == "link").semi_join(fabric, _EQUAL)
     counts = low.filter((_.kind == "count") & _.quantity.isin(("gpu", "nvswitch")))
-    nics = fabric.filter(_.quantity == NIC_RATE).select("machine", "position", "median")
-    gone = absent.join(nics, ["machine", "position"])
+    nics = fabric.filter(_.quantity == NIC_RATE).group_by(["machine", "position"]).agg(median=_.median.max())
+    fewer = low.filter((_.kind == "count") & (_.quantity == "nic"))  # else a driver only gave another name
+    gone = absent.join(nics, ["machine", "position"]).semi_join(fewer, "node")
     values = [_lost(table) for table in (low.filter(_.kind == "rate"), links, counts)]
     return ibis.union(findings, *values, _gone(gone)).order_by(["node", "source", "what", "position"])
 
 
 def _with_drain(low: Table) -> Table:
     """The low values, and whether they are reason enough to drain the node."""
-    alike = low.group_by(_COHORT).agg(alike=_.count())
+    alike = low.group_by(_EQUAL).agg(alike=_.count())
     slow = low.filter((_.kind == "rate") & (_.share <= -DRAIN)).group_by("node").agg(slow=_.count())
-    known = low.join(alike, _COHORT).left_join(slow, "node").drop("node_right")
+    known = low.join(alike, _EQUAL).left_join(slow, "node").drop("node_right")
     few = (_.alike <= FEW) | (_.alike <= FEW_SHARE * _.nodes)
     sure = (_.kind != "rate") | (_.slow >= SURE)
     return known.mutate(drain=(_.share <= -DRAIN) & few & sure)

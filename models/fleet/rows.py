@@ -6,7 +6,7 @@ A table of these rows is the only thing that the expressions read, so each engin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -15,15 +15,17 @@ from ..comparison.side import NVLINKS, TRAINED, Item, items_of
 from ..diagnosis.headlines import action, needs_drain
 from ..facts.units import from_utc
 from ..graph.topology import Topology
-from ..report import Coverage, Finding, Level, Profile, Report, Verdict
+from ..report import Coverage, Finding, Level, Origin, Profile, Report, Verdict
 
-# report: one row for each report. rate: a measured flow. link: a trained rate. count: devices of a kind. state: a text
-# that equal nodes share. finding: what the report found. unchecked, uncorroborated: what the report could not judge.
+# report: one row for each report; its quantity is the source of the report. rate: a measured flow. link: a trained
+# rate. count: devices of a kind. state: a text that equal nodes share. finding: what the report found. unchecked,
+# uncorroborated: what the report could not judge.
 Kind: TypeAlias = Literal["report", "rate", "link", "count", "state", "finding", "unchecked", "uncorroborated"]
 
 COUNTED = frozenset({"gpu", "nic", "nvme", "nvswitch", "port", "package", "numa"})
 NAMED = frozenset({*COUNTED, "netdev"})
-UNKNOWN = "unknown machine type"
+UNKNOWN = "unknown machine type"  # such nodes are not compared
+DUMPS: Origin = "dumps"
 
 
 class Row(NamedTuple):
@@ -36,7 +38,7 @@ class Row(NamedTuple):
     quantity: str
     position: str = ""  # device or flow
     number: float | None = None  # of a report its time, of a finding the factor by which jobs take longer
-    text: str | None = None  # of a report its verdict
+    text: str | None = None  # of a report its verdict, of a link the product of its device
     cost: str | None = None  # of a finding, as in the report
     action: str | None = None  # of a report and a finding: keep, inspect, drain
 
@@ -76,6 +78,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     taken_at: str | None
     profile: Profile | None
     verdict: Verdict
+    source: Origin
     findings: tuple[Finding, ...] = ()
     not_checked: tuple[Unchecked, ...] = ()
     coverage: Coverage = Coverage()
@@ -86,17 +89,21 @@ class Summary(Struct, frozen=True, kw_only=True):
 def rows_of(report: Summary | Report, file: str) -> Iterator[Row]:
     """The rows of a report."""
     items = {key: item for key, item in items_of(report.topology).items() if item.kind in NAMED}
-    node, machine = report.node or file, report.profile.name if report.profile else _machine(items.values())
+    node = report.node or file
+    gpus = (item.product for item in items.values() if item.kind == "gpu")
+    machine = report.profile.name if report.profile else described(gpus)
     taken = from_utc(report.taken_at) if report.taken_at else 0.0
-    yield Row(file, node, machine, "report", "verdict", "", taken, report.verdict, None, action(report))
-    for kind, count in Counter(item.kind for item in items.values() if item.kind in COUNTED).items():
-        yield Row(file, node, machine, "count", kind, "", float(count))
+    yield Row(file, node, machine, "report", report.source, "", taken, report.verdict, None, action(report))
+    if report.source != DUMPS:  # outputs of tools show a part of the devices
+        for kind, count in Counter(item.kind for item in items.values() if item.kind in COUNTED).items():
+            yield Row(file, node, machine, "count", kind, "", float(count), "")
+    products = {item.name: item.product for item in items.values() if item.product}
     for item in items.values():
-        yield from _of_item(item, file, node, machine)
+        yield from _of_item(item, products, file, node, machine)
     for level in report.levels:
         if level.observed is not None:
             quantity = Measured(level.op, level.via, level.size, len(level.beside)).key
-            yield Row(file, node, machine, "rate", quantity, level.flow.subject, level.observed)
+            yield Row(file, node, machine, "rate", quantity, level.flow.subject, level.observed, "")
     for one in report.findings:
         if one.severity != "info" and not one.silenced:
             yield _of_finding(one, file, node, machine)
@@ -108,18 +115,21 @@ def rows_of(report: Summary | Report, file: str) -> Iterator[Row]:
             yield Row(file, node, machine, "uncorroborated", quantity, position)
 
 
-def _machine(items: Iterable[Item]) -> str:
+def described(gpus: Iterable[str]) -> str:
     """The number and product of the GPUs, for a node of no known machine type."""
-    gpus = Counter(item.product or "GPU" for item in items if item.kind == "gpu")
-    return " + ".join(f"{count} x {product}" for product, count in sorted(gpus.items())) or UNKNOWN
+    products = Counter(gpus)
+    if not products or "" in products:
+        return UNKNOWN
+    return " + ".join(f"{count} x {product}" for product, count in sorted(products.items()))
 
 
-def _of_item(item: Item, file: str, node: str, machine: str) -> Iterator[Row]:
+def _of_item(item: Item, products: Mapping[str, str], file: str, node: str, machine: str) -> Iterator[Row]:
     module = item.place if item.kind == "gpu" and item.place else item.name  # drivers number the GPUs that are left
     yield Row(file, node, machine, "state", "product", module, None, item.product)
     for field, value in item.values.items():
         if field in (TRAINED, NVLINKS):
-            yield Row(file, node, machine, "link", f"{field.label}:{item.kind}", item.name, float(str(value)))
+            product = products.get(item.name.partition("/")[0], "")  # a port belongs to the NIC mlx5_0
+            yield Row(file, node, machine, "link", f"{field.label}:{item.kind}", item.name, float(str(value)), product)
         else:
             yield Row(file, node, machine, "state", field.label, item.name, None, str(value))
 

@@ -158,6 +158,23 @@ def test_a_single_slow_flow_is_to_inspect() -> None:
     assert [(one.node, one.drain) for one in found.nodes.itertuples()] == [("node11", 1), ("node10", 0)]
 
 
+def test_what_cannot_be_compared_is_no_reason() -> None:
+    """Outputs of tools without a NIC, another product at a position, and nodes of no known machine type."""
+    random = Random(3)
+    part = replace(lost_nic(healthy(), random), source="dumps")
+    slower = half_ports(healthy(), random)
+    devices = tuple(replace(one, name=f"other {one.name}") if one.name else one for one in slower.topology.devices)
+    other = replace(slower, topology=Topology(devices, slower.topology.links))
+    unknown = replace(other, profile=None, topology=Topology(devices[:20], slower.topology.links))
+    found = evaluated([*[healthy()] * 10, part, other, *[replace(healthy(), profile=None)] * 5, unknown])
+    assert found.nodes.to_numpy().tolist() == []
+    assert {one.machine for one in found.machines.itertuples()} == {
+        "hgx-h100-8",
+        "8 x NVIDIA H100 SXM5 80GB",
+        "unknown machine type",
+    }
+
+
 def test_a_measured_quantity_keeps_its_parts() -> None:
     for what in (Measured("copy"), Measured("all_reduce", "nvlink", 1 << 30, 7)):
         assert measured(what.key) == what
