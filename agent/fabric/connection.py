@@ -12,6 +12,8 @@ import msgspec
 from .messages import TO_NODE, FromNode, ToNode
 from .seal import HEADER, NONCE, Untrusted, seals
 
+# tcp(7): seconds without a byte, seconds between probes, probes. A coordinator whose machine is gone ends the node.
+_KEEPALIVE = {socket.TCP_KEEPIDLE: 20, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 4}
 _AGAIN = 0.2  # seconds between two tries to connect: the coordinator may start later
 
 
@@ -74,5 +76,8 @@ def connected(host: str, port: int, token: bytes, seconds: float) -> Coordinator
             continue
         with suppress(OSError):
             stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in _KEEPALIVE.items():
+                stream.setsockopt(socket.IPPROTO_TCP, option, value)
         return Coordinator(stream, token)
     raise Lost(f"no connection to the coordinator {host} port {port} within {seconds:g} s: {why}")

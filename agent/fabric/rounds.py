@@ -95,7 +95,7 @@ class Run(Struct):
         for end in (pair.receiver, pair.sender):
             done = answers.get(end.node)
             rate = done.rates.get(self._rail(end.node, end.rail).name) if done else None
-            if rate is not None:
+            if rate is not None and rate > 0:
                 return rate
         return None
 

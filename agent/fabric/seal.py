@@ -13,7 +13,7 @@ import struct
 
 NONCE, MAC = 32, 32  # bytes
 HEADER = struct.Struct("!I32s")  # length of the payload, and its code
-FIRST, MOST = 4096, 32 << 20  # bytes of the first payload of a peer, and of each further one; a report has 100 kB
+FIRST, MOST = 4096, 8 << 20  # bytes of the first payload of a peer, and of each further one; a report has 100 kB
 
 
 class Untrusted(Exception):

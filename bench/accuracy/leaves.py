@@ -1,6 +1,6 @@
 """Nodes on two leaf switches: network namespaces on two bridges, with links whose rates tc limits. Needs root.
 
-    python -m bench.accuracy.leaves [SEEDS [NODES]]   # linkgauge fabric under mpirun, for each kind of fault
+    python -m bench.accuracy.leaves mpirun|srun [SEEDS [NODES ...]]   # linkgauge fabric, for each kind of fault
 
 Each namespace is a node with the device eth0. All ports have the rate RATE in both directions, and the uplink between
 the bridges has enough for all of them, except for the parts that are slow.
@@ -16,12 +16,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from bench.accuracy.fabrics import KINDS, drawn
+from bench.accuracy.fabrics import RATE as HEALTHY
 from linkgauge.models.fabric.localization import Part
 from linkgauge.models.fabric.wiring import Wiring
 
@@ -34,8 +35,8 @@ class Unavailable(Exception):
     """The reason why the namespaces are not available."""
 
 
-def namespace(number: int) -> str:
-    """The namespace of a node."""
+def namespace(number: int | str) -> str:
+    """The namespace of a node. The number may be a variable of a shell."""
     return f"lgf{os.getpid()}n{number}"
 
 
@@ -70,12 +71,12 @@ def leaves(nodes: int, slow: Mapping[Part, float]) -> Iterator[None]:
     finally:
         for name in (_SWITCH, *map(namespace, range(nodes))):
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
-            shutil.rmtree(_locks(name), ignore_errors=True)
+            shutil.rmtree(locks(name), ignore_errors=True)
 
 
 def _node(number: int, leaf: int, slow: Mapping[Part, float]) -> None:
     name, port = namespace(number), f"p{number}"
-    _locks(name).mkdir(exist_ok=True)
+    locks(name).mkdir(exist_ok=True)
     _run("ip", "netns", "add", name)
     _run("ip", "link", "add", "eth0", "netns", name, "type", "veth", "peer", "name", port, "netns", _SWITCH)
     _run("ip", "-n", name, "addr", "add", f"{address(number)}/24", "dev", "eth0")
@@ -95,7 +96,7 @@ def _limit(where: str, device: str, share: float) -> None:
     _run("tc", "-n", where, "qdisc", "replace", "dev", device, "root", "tbf", *limit)
 
 
-def _locks(name: str) -> Path:
+def locks(name: str) -> Path:
     """The folder of locks of a node: one machine is several nodes, which measure at the same time."""
     return Path(tempfile.gettempdir()) / name
 
@@ -104,11 +105,10 @@ def _run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def command(number: int, nodes: int, *options: str) -> list[str]:
+def command(number: int | str, variables: Mapping[str, object], options: Sequence[str]) -> list[str]:
     """A node of the measurement in its namespace. Rank 0 prints the report as JSON."""
-    rank = {"SLURM_PROCID": number, "SLURM_STEP_NUM_TASKS": nodes, "LINKGAUGE_FABRIC_TOKEN": _TOKEN}
-    variables = [f"{key}={value}" for key, value in {**rank, "LINKGAUGE_LOCK_DIR": _locks(namespace(number))}.items()]
-    inside = ["ip", "netns", "exec", namespace(number), "env", *variables]
+    added = {"LINKGAUGE_FABRIC_TOKEN": _TOKEN, "LINKGAUGE_LOCK_DIR": locks(namespace(number)), **variables}
+    inside = ["ip", "netns", "exec", namespace(number), "env", *(f"{key}={value}" for key, value in added.items())]
     words = ["--at", address(0), "--name", f"node{number}", "--force", "--format", "json", *options]
     return [*inside, sys.executable, "-m", "linkgauge", "fabric", *words]
 
@@ -127,57 +127,71 @@ def topology(folder: Path, nodes: int) -> Path:
 
 def started(nodes: int, *options: str) -> list[subprocess.Popen[str]]:
     """All nodes, without a launcher."""
+    ranks = [{"SLURM_PROCID": number, "SLURM_STEP_NUM_TASKS": nodes} for number in range(nodes)]
     return [
-        subprocess.Popen(command(number, nodes, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for number in range(nodes)
+        subprocess.Popen(command(number, rank, options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for number, rank in enumerate(ranks)
     ]
 
 
-def under_mpirun(nodes: int, *options: str) -> Any:
-    """The report of a run that mpirun starts."""
-    script = " ".join(["exec", *command(0, nodes, *options)])
-    for variable in ("SLURM_PROCID=0 ", f"SLURM_STEP_NUM_TASKS={nodes} "):
-        script = script.replace(variable, "")
-    inside = script.replace(f"{namespace(0)} env", f"lgf{os.getpid()}n$OMPI_COMM_WORLD_RANK env")
-    inside = inside.replace("--name node0", "--name node$OMPI_COMM_WORLD_RANK")
-    inside = inside.replace(f"/{namespace(0)} ", f"/lgf{os.getpid()}n$OMPI_COMM_WORLD_RANK ")
-    launch = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(nodes), "sh", "-c", inside]
-    done = subprocess.run(launch, capture_output=True, text=True, check=False)
+def launched(launcher: Sequence[str], variable: str, options: Sequence[str]) -> Any:
+    """The report of a run of mpirun or srun, which set the rank as this variable."""
+    script = " ".join(["exec", *command(f"${variable}", {}, options)])
+    done = subprocess.run([*launcher, "sh", "-c", script], capture_output=True, text=True, check=False)
     try:
         return json.loads(done.stdout)
     except ValueError:
         raise SystemExit(f"no report: {done.stdout[-2000:]} {done.stderr[-2000:]}") from None
 
 
+@contextmanager
+def slurm(folder: Path) -> Iterator[None]:
+    """A Slurm on this machine, whose commands this process uses."""
+    from tests.support.programs import slurm_here
+
+    scripts = folder / "scripts"
+    scripts.mkdir()
+    for name in ("health_check", "prolog", "epilog", "task_prolog"):
+        (scripts / name).write_text("#!/bin/sh\n")
+        (scripts / name).chmod(0o755)
+    with slurm_here.slurm(folder / "slurm", scripts) as here:
+        os.environ.update(here.environment)
+        yield
+
+
 def subjects(report: Any) -> set[tuple[str, str]]:
-    """Kind and name of each cause."""
-    return {(one["kind"], "-".join(one["names"])) for one in report["causes"]}
+    """Kind and name of each cause that is a fault."""
+    return {(one["kind"], "-".join(one["names"])) for one in report["causes"] if not one["shared"]}
 
 
 def shares(kind: str, nodes: int, seed: int) -> tuple[Mapping[Part, float], set[tuple[str, str]]]:
     """A drawn fault as shares of RATE, and the causes to be found."""
-    from bench.accuracy import fabrics
-
     fabric, wanted = drawn(kind, nodes, Random(seed))
-    return {part: rate / fabrics.RATE for part, rate in fabric.slow.items()}, wanted
+    return {part: rate / HEALTHY for part, rate in fabric.slow.items()}, wanted
 
 
-def main(seeds: int, sizes: Sequence[int]) -> None:
+def main(launcher: str, seeds: int, sizes: Sequence[int], folder: Path) -> None:
     """Print the share of right results for each kind of fault and number of nodes."""
-    with tempfile.TemporaryDirectory() as folder:
-        for nodes in sizes:
-            path = str(topology(Path(folder), nodes))
-            for kind in KINDS:
-                right, began = 0, time.monotonic()
-                for seed in range(seeds):
-                    slow, wanted = shares(kind, nodes, seed)
-                    with leaves(nodes, slow):
-                        found = subjects(under_mpirun(nodes, "--seconds", "0.3", "--topology", path))
-                    right += found == wanted
-                    if found != wanted:
-                        print(f"    seed {seed}: {sorted(found)} in place of {sorted(wanted)}")
-                print(f"{nodes:3} nodes  {kind:<11}  {right}/{seeds}  {time.monotonic() - began:.0f} s", flush=True)
+    for nodes in sizes:
+        options = ("--seconds", "0.3", "--topology", str(topology(folder, nodes)))
+        count = ("-n", str(nodes))
+        launch, variable = {
+            "mpirun": (("mpirun", "--allow-run-as-root", "--oversubscribe", *count), "OMPI_COMM_WORLD_RANK"),
+            "srun": (("srun", "--immediate=60", "--overcommit", *count), "SLURM_PROCID"),
+        }[launcher]
+        for kind in KINDS:
+            right, began = 0, time.monotonic()
+            for seed in range(seeds):
+                slow, wanted = shares(kind, nodes, seed)
+                with leaves(nodes, slow):
+                    found = subjects(launched(launch, variable, options))
+                right += found == wanted
+                if found != wanted:
+                    print(f"    seed {seed}: {sorted(found)} in place of {sorted(wanted)}", flush=True)
+            print(f"{nodes:3} nodes  {kind:<11}  {right}/{seeds}  {time.monotonic() - began:.0f} s", flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20, [int(one) for one in sys.argv[2:]] or [8, 16])
+    _, how, *numbers = sys.argv
+    with tempfile.TemporaryDirectory() as name, slurm(Path(name)) if how == "srun" else nullcontext():
+        main(how, int((numbers or ["20"])[0]), [int(one) for one in numbers[1:]] or [8, 16], Path(name))

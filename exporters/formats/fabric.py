@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ...models.fabric.report import FabricReport, faults, only_shared, sentence
+from ...models.fabric.report import FabricReport, faults, sentence
 from ...models.report import Verdict
 from ..text.terminal import WIDTH, Paint, hanging, painter, safe
 from ..text.vocabulary import counted
@@ -38,7 +38,7 @@ def _lines(report: FabricReport, paint: Paint) -> Iterator[str]:
     yield f"{paint(found.upper(), found)}  {what}"
     causes = [f"{sentence(one)}{_place(report, one.names)}" for one in faults(report.causes)]
     yield from _section("Slow", causes, paint)
-    shared = [f"{sentence(one)}{_place(report, one.names)}" for one in report.causes if only_shared(one)]
+    shared = [f"{sentence(one)}{_place(report, one.names)}" for one in report.causes if one.shared]
     yield from _section("Shared by several nodes, not a fault", shared, paint)
     yield from _section("Lost nodes", [f"{one.node}: {one.lost}" for one in report.members if one.lost], paint)
     bad = [one for one in report.members if one.verdict not in (None, "ok")]

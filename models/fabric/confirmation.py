@@ -32,14 +32,19 @@ def _chosen(cause: Cause, causes: Sequence[Cause]) -> Sequence[Pair]:
 def confirmed(causes: Sequence[Cause], again: Sequence[Measured], first: Sequence[Measured]) -> tuple[Cause, ...]:
     """The causes with the rate of their flows that ran alone. A port, a node or a pair that is fast alone is no cause.
 
-    An uplink or a leaf that is fast for one flow remains: the flows of several nodes share it.
+    An uplink or a leaf that is fast for one flow remains, because several nodes share it. It is a fault only if others
+    of its kind carry more.
     """
     usual = usual_rates(first)
     found = []
     for cause in causes:
         rates = [one.rate for one in again if one.pair in cause.pairs]
+        limit = usual[cause.pairs[0].sender.rail]
         if not rates:
             found.append(cause)
-        elif cause.kind in ("uplink", "leaf") or usual[cause.pairs[0].sender.rail].is_slow(median(rates)):
+        elif limit.is_slow(median(rates)):
             found.append(replace(cause, alone=median(rates)))
+        elif cause.kind in ("uplink", "leaf"):
+            less = cause.elsewhere is not None and cause.carried < (1 - limit.tolerance) * cause.elsewhere
+            found.append(replace(cause, alone=median(rates), shared=not less))
     return tuple(found)

@@ -58,7 +58,9 @@ class Cause(Struct, frozen=True, kw_only=True):
     rate: float  # median of the slow flows
     carried: float  # the most of all flows together over it, in one direction
     usual: float
+    elsewhere: float | None = None  # the most over a usual part of this kind in this direction; None: there is no other
     alone: float | None = None  # rate of such a flow that ran alone; None: not measured
+    shared: bool = False  # flows alone are fast, and other parts carry no more: the fabric is made so
 
     @property
     def name(self) -> str:
@@ -127,7 +129,7 @@ def localize(measured: Sequence[Measured], wiring: Wiring) -> tuple[Cause, ...]:
         first = min(best, key=lambda part: (_PREFERRED.index(part.kind), part))
         equal = [part for part in best if part.kind == first.kind and covered[part] == covered[first]]
         explained = [one for one in left if one in loads.slow[first]]  # also those that scatter more
-        found.append(_cause(equal, explained, loads.carried[first], usual))
+        found.append(_cause(equal, explained, loads.carried, usual))
         left = [one for one in left if one not in explained]
     found += [_pair(one, usual) for one in left if usual[one.pair.sender.rail].tolerance <= _STEADY]
     return tuple(sorted(_joined(found), key=lambda one: (-len(one.pairs), one.kind, one.names)))
@@ -186,15 +188,21 @@ def _full(flows: Collection[Measured], part: Part, loads: _Loads, usual: Mapping
     )
 
 
-def _cause(parts: Sequence[Part], flows: Sequence[Measured], carried: float, usual: Mapping[str, Usual]) -> Cause:
+def _cause(
+    parts: Sequence[Part], flows: Sequence[Measured], carried: Mapping[Part, float], usual: Mapping[str, Usual]
+) -> Cause:
+    first = parts[0]
+    alike = [part for part in carried if (part.kind, part.direction) == (first.kind, first.direction)]
+    others = [carried[part] for part in alike if part not in parts]
     directions = {part.direction for part in parts}
     return Cause(
-        kind=parts[0].kind,
+        kind=first.kind,
         names=tuple(sorted({part.name for part in parts})),
-        direction=parts[0].direction if len(directions) == 1 else "both",
+        direction=first.direction if len(directions) == 1 else "both",
         pairs=tuple(sorted({one.pair for one in flows})),
         rate=median(one.rate for one in flows),
-        carried=carried,
+        carried=carried[first],
+        elsewhere=median(others) if others else None,
         usual=usual[flows[0].pair.sender.rail].rate,
     )
 

@@ -86,20 +86,16 @@ def sentence(cause: Cause) -> str:
         return f"{cause.name} reaches {reached}; other pairs reach {usual}{alone}"
     if cause.kind == "uplink":
         where = f"the uplink between {' and '.join(cause.names)}" if len(cause.names) > 1 else f"the uplink of {name}"
-        return (
-            f"{where} carries at most {as_gigabytes(cause.carried)}: {flows} over it reach {reached}, others {usual}"
-            f"{alone}"
+        more = (
+            "" if cause.elsewhere is None or cause.shared else f"; other uplinks carry {as_gigabytes(cause.elsewhere)}"
         )
+        carried = as_gigabytes(cause.carried)
+        return f"{where} carries at most {carried}: {flows} over it reach {reached}, others {usual}{alone}{more}"
     if cause.kind == "leaf":
         return f"{flows} below {name} reach {reached}; others reach {usual}{alone}"
     return f"{name} {_WAYS[cause.direction]} {reached} in {flows}; other nodes reach {usual}{alone}"
 
 
-def only_shared(cause: Cause) -> bool:
-    """Whether a single flow is fast: the uplink or the leaf has less than its nodes can send, as in many fabrics."""
-    return cause.kind in ("uplink", "leaf") and cause.alone is not None and cause.alone > 0.85 * cause.usual
-
-
 def faults(causes: Sequence[Cause]) -> list[Cause]:
     """The causes that are faults."""
-    return [one for one in causes if not only_shared(one)]
+    return [one for one in causes if not one.shared]

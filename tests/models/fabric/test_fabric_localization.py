@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bench.accuracy.fabrics import KINDS, RATE, Fabric, drawn, found, measured, two_leaves
 from linkgauge.models.fabric.confirmation import confirmed, rounds_to_confirm
-from linkgauge.models.fabric.localization import Measured, Part, localize
+from linkgauge.models.fabric.localization import Direction, Measured, Part, localize
 from linkgauge.models.fabric.plan import plan
 from linkgauge.models.fabric.wiring import Pair, Port, Wiring
 
@@ -76,8 +76,8 @@ def test_few_rounds_are_enough_for_a_port() -> None:
 
 
 @pytest.mark.parametrize("ways", [("send",), ("send", "receive")])
-def test_without_a_topology_groups_of_nodes_stand_for_leaves(ways: tuple[str, ...]) -> None:
-    fabric = two_leaves(8, {Part("uplink", "leaf0", way): RATE / 2 for way in ways})  # type: ignore[arg-type]
+def test_without_a_topology_groups_of_nodes_stand_for_leaves(ways: tuple[Direction, ...]) -> None:
+    fabric = two_leaves(8, {Part("uplink", "leaf0", way): RATE / 2 for way in ways})
     (cause,) = localize(all_rates(fabric), Wiring())
     assert (cause.kind, cause.name) == ("uplink", "node0 and 3 more-node4 and 3 more")
     assert len(cause.pairs) == 16 * len(ways)
@@ -100,14 +100,16 @@ def test_a_slow_node_with_two_rails_is_a_node_and_one_slow_rail_is_a_port() -> N
     assert causes(set()) == []
 
 
-def test_an_uplink_that_only_limits_the_sum_is_fast_alone() -> None:
-    fabric = two_leaves(8, {Part("uplink", "leaf0", "send"): 2 * RATE})
+@pytest.mark.parametrize("ways", [("send",), ("send", "receive")])
+def test_an_uplink_that_only_limits_the_sum_is_a_fault_if_others_carry_more(ways: tuple[Direction, ...]) -> None:
+    fabric = two_leaves(8, {Part("uplink", "leaf0", way): 2 * RATE for way in ways})
     rates = all_rates(fabric)
     causes = localize(rates, fabric.wiring)
     again = list(measured(fabric, rounds_to_confirm(causes), Random(1), 100))
     (cause,) = confirmed(causes, again, rates)
     assert cause.alone is not None
     assert (cause.kind, cause.alone > 0.9 * RATE, round(cause.carried / RATE)) == ("uplink", True, 2)
+    assert cause.shared == (len(ways) == 2)
 
 
 def test_a_pair_that_was_disturbed_once_is_no_cause() -> None:
