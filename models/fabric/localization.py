@@ -153,12 +153,13 @@ def _nodes(pair: Pair) -> frozenset[str]:
 class _Loads(Struct, frozen=True):
     """What each part carried: in each round, and in its second best round, since one measurement may be too high.
 
-    `slow`: the slow flows that no fast flow accompanied over the part.
+    `slow`: the slow flows that no fast flow accompanied over the part. `fast`: the parts with a fast flow in any round.
     """
 
     totals: Mapping[tuple[Part, int], float]
     carried: Mapping[Part, float]
     slow: Mapping[Part, frozenset[Measured]]
+    fast: frozenset[Part]
 
 
 def _loads(measured: Sequence[Measured], slow: Collection[Measured], wiring: Wiring) -> _Loads:
@@ -176,11 +177,13 @@ def _loads(measured: Sequence[Measured], slow: Collection[Measured], wiring: Wir
         several[part].append(total)
     carried = {part: sorted(rates)[-2:][0] for part, rates in several.items()}
     alone = {part: frozenset(one for one in flows if (part, one.round) not in fast) for part, flows in over.items()}
-    return _Loads(totals, carried, alone)
+    return _Loads(totals, carried, alone, frozenset(part for part, _ in fast))
 
 
 def _full(flows: Collection[Measured], part: Part, loads: _Loads, usual: Mapping[str, Usual]) -> frozenset[Measured]:
-    """The flows of the rounds in which the part carried as much as it can."""
+    """The flows of the rounds in which the part carried as much as it can: all rounds, if it never had a fast flow."""
+    if part not in loads.fast:
+        return frozenset(flows)
     return frozenset(
         one
         for one in flows

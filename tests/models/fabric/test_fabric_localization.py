@@ -83,6 +83,17 @@ def test_without_a_topology_groups_of_nodes_stand_for_leaves(ways: tuple[Directi
     assert len(cause.pairs) == 16 * len(ways)
 
 
+def test_two_rates_that_are_too_high_do_not_clear_a_slow_port() -> None:
+    fabric = two_leaves(8, {Part("port", "node2", "send"): RATE / 2, Part("port", "node3", "receive"): RATE / 2})
+    high = {"node2->node3", "node6->node3"}
+    rates = [
+        Measured(one.pair, one.round, one.rate * 1.5 if one.pair.name in high else one.rate)
+        for one in all_rates(fabric)
+    ]
+    causes = localize(rates, fabric.wiring)
+    assert {(one.kind, one.name) for one in causes} == {("port", "node2"), ("port", "node3")}
+
+
 def test_a_slow_node_with_two_rails_is_a_node_and_one_slow_rail_is_a_port() -> None:
     names = ["a", "b", "c", "d"]
     rounds = plan(dict.fromkeys(names, ("x", "y")), Wiring(), 1.0, 1e6, 1e15).rounds
