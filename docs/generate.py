@@ -63,6 +63,7 @@ BENCHMARKS = {  # block of a page: the module whose output it holds
     "collective-curves": ("bench.accuracy.collective_curves",),
     "training-runs": ("bench.accuracy.plan", "--runs"),
     "costs": ("bench.accuracy.costs",),
+    "further-runs": ("bench.accuracy.training_runs",),
 }
 
 
