@@ -17,6 +17,7 @@ from ..kernel_log.ring_buffer import KMSG, STAT, boot_line, relevant
 from ..system.cloud_init import INSTANCE_DATA, instance_type_alone
 from ..system.container import CGROUP, cgroup_marks
 from ..system.cpu import CPUINFO, processor_lines
+from ..system.job_variables import ENVIRON, known_variables
 from ..system.settings import STATUS, status_lines
 
 # Replaces the ID of the reading process, so that recordings of one machine are equal.
@@ -25,6 +26,7 @@ _PROCESS = re.compile(r"proc/[0-9]+(?=/|$)")
 _PARTS = {
     CGROUP: cgroup_marks,
     CPUINFO: processor_lines,
+    ENVIRON: known_variables,
     INSTANCE_DATA: instance_type_alone,
     KMSG: relevant,
     STAT: boot_line,

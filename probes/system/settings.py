@@ -16,6 +16,7 @@ from ..parsing.parsers import count, hexadecimal, shown, word
 from ..pcie.bound_devices import AMD, NVIDIA, gpus, iommu_groups, names_in, rdma
 from ..storage.nvme import CONTROLLERS
 from ..sysfs.packages import first_cpus
+from .job_variables import read_variables
 
 STATUS = "proc/self/status"
 _LONGEST = 100  # characters of a value
@@ -49,6 +50,7 @@ def read_settings(host: Host) -> Iterator[Record]:
     for name, row in settings().items():
         if row.paths and all(_may_be(condition, machine.conditions) for condition in row.where):
             yield from _setting(machine, name, row)
+    yield from read_variables(host)
 
 
 def status_lines(status: str) -> str:

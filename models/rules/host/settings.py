@@ -13,6 +13,7 @@ from ...facts.records import NotChecked
 from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
+from ..core.gpus import gpu_product
 from ..core.rule import Rule
 from ..pcie.direct_paths import (
     adapters,
@@ -27,6 +28,7 @@ from .job_limits import NOT_A_JOB
 
 _X86 = ("GenuineIntel", "AuthenticAMD", "HygonGenuine")
 _UNLIMITED = "unlimited"
+_FEWEST_REDUCED = 5  # GPUs with which NCCL reduces arrays in the switches of a node (models/bandwidth/message_times.py)
 
 
 def _on_metal(snapshot: Snapshot) -> bool:
@@ -64,6 +66,12 @@ def _peer_traffic(snapshot: Snapshot) -> object:
     return likely or peers(snapshot) or (direct_gpus(snapshot) and fabric_nics(snapshot))
 
 
+def _reduces_in_switches(snapshot: Snapshot) -> bool:
+    """Whether the NVSwitches of this machine can reduce arrays: those of NVLink 4 and later."""
+    known = [gpu_product(snapshot, gpu) for gpu in snapshot.of(Gpu).values()]
+    return len(known) >= _FEWEST_REDUCED and all(one and one.fabric and (one.link_version or 0) >= 4 for one in known)
+
+
 # The conditions that `where` of a row may name.
 CONDITIONS: Mapping[str, Callable[[Snapshot], object]] = {
     "gpu": _gpus,
@@ -71,6 +79,7 @@ CONDITIONS: Mapping[str, Callable[[Snapshot], object]] = {
     "amd gpu": lambda snapshot: [f for f in gpus(snapshot) if f.vendor == AMD],
     "direct gpu": direct_gpus,
     "gpu peers": may_peer,
+    "nvswitch reductions": _reduces_in_switches,
     "rdma": lambda snapshot: adapters(snapshot) or "memory registration" in snapshot.of(NcclFailure),
     "adapter": adapters,
     "verbs": lambda snapshot: [one for one in adapters(snapshot) if one.driver != "efa"],

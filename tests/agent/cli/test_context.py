@@ -53,6 +53,17 @@ def test_limits_of_a_job(record: Path) -> None:
     assert report["verdict"] == "failed"
 
 
+def test_variables_of_a_job(tmp_path: Path) -> None:
+    """Only in a job; a capture has no other variable."""
+    path = tmp_path / "record"
+    path.write_text(dump(with_entry(node("hgx-h100"), "proc/self/environ", "TOKEN=secret\0NCCL_P2P_DISABLE=1\0")))
+    assert "nccl-env" not in {finding["code"] for finding in diagnosed(path)["findings"]}
+    report = diagnosed(path, "--context", "job")
+    found = [finding for finding in report["findings"] if finding["code"] == "nccl-env"]
+    assert [(finding["observed"], finding["severity"]) for finding in found] == [("1", "critical")]
+    assert "secret" not in json.dumps(report)
+
+
 def test_there_is_no_other_context(record: Path) -> None:
     told = CliRunner().invoke(main, ["diagnose", "--from", str(record), "--context", "dumps"])
     assert told.exit_code == 64

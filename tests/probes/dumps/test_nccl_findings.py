@@ -25,6 +25,7 @@ def told(*facts: Record) -> list[tuple[str, str, str, str]]:
 
 FM = "nvidia-fabricmanager"
 GEFORCE, H100 = Gpu(key="gpu0", name="NVIDIA GeForce RTX 4090"), Gpu(key="gpu0", name="NVIDIA H100 80GB HBM3")
+H100S = [Gpu(key=f"gpu{number}", name="NVIDIA H100 80GB HBM3") for number in range(8)]
 EFA = Rdma(key="rdmap16s27", driver="efa")
 
 
@@ -52,6 +53,14 @@ EFA = Rdma(key="rdmap16s27", driver="efa")
         ([Setting(key="FI_PROVIDER", value="efa"), EFA], []),
         ([Setting(key="FI_PROVIDER", value="tcp"), Rdma(key="mlx5_0")], []),
         ([Setting(key="NCCL_PROTO", value="LL")], ["nccl-env"]),
+        ([Setting(key="FI_EFA_USE_DEVICE_RDMA", value="0"), EFA], ["nccl-env"]),
+        ([Setting(key="NCCL_NVLS_ENABLE", value="0"), *H100S], ["nccl-env"]),
+        ([Setting(key="NCCL_NVLS_ENABLE", value="0"), *H100S[:4]], []),
+        ([Setting(key="NCCL_NVLS_ENABLE", value="1"), *H100S], []),
+        ([Setting(key="NCCL_NCHANNELS_PER_NET_PEER", value="1"), Rdma(key="mlx5_0")], ["nccl-env"]),
+        ([Setting(key="NCCL_NCHANNELS_PER_NET_PEER", value="2"), Rdma(key="mlx5_0")], []),
+        ([Setting(key="NCCL_SHM_DISABLE", value="1"), *H100S], ["nccl-env"]),
+        ([Setting(key="NCCL_IGNORE_CPU_AFFINITY", value="1"), *H100S], []),
         ([Setting(key="NCCL_PROTO", value="LL,LL128,Simple")], []),
         ([Rdma(key="mlx5_0", gpu_direct=False), Rdma(key="mlx5_1", gpu_direct=False)], ["gdr-disabled"]),
         ([Rdma(key="mlx5_0", gpu_direct=True)], []),
