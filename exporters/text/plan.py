@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ...models.training.checkpoint import Checkpoint
 from ...models.training.memory import USABLE
 from ...models.training.planner import BUBBLE, COMPUTE, Plan, Sweep, binding, training_seconds
 from ...models.training.step_time import Step
@@ -32,12 +33,21 @@ _SAYS = {
 }
 
 
-def as_text(plan: Plan, better: Step | None, train: float | None = None) -> str:
+def as_text(plan: Plan, better: Step | None, train: float | None = None, saved: Sequence[Checkpoint] = ()) -> str:
     """One layout: step time, memory and bottleneck. `better`: a faster layout, or None.
 
-    `train`: tokens of the whole training, whose duration in days is shown too.
+    `train`: tokens of the whole training, whose duration in days is shown too. `saved`: its checkpoint on each store.
     """
-    lines = [*_heading(plan), *_step(plan), *_training(plan, train), "", *_parts(plan.step), "", *_bounds(plan)]
+    lines = [
+        *_heading(plan),
+        *_step(plan),
+        *_training(plan, train),
+        *_saved(saved),
+        "",
+        *_parts(plan.step),
+        "",
+        *_bounds(plan),
+    ]
     if better is not None:
         gain = 1 - better.usual / plan.step.usual
         what, _ = binding(better)
@@ -74,7 +84,7 @@ _LEGEND = (
 )
 
 
-def as_json(plan: Plan, better: Step | None, sweep: Sweep | None) -> str:
+def as_json(plan: Plan, better: Step | None, sweep: Sweep | None, saved: Sequence[Checkpoint] = ()) -> str:
     """The plan or the sweep as JSON: seconds, bytes, shares."""
     steps = sweep.best if sweep else (plan.step,)
     content = {
@@ -95,6 +105,7 @@ def as_json(plan: Plan, better: Step | None, sweep: Sweep | None) -> str:
         "critical_tokens_per_gpu": plan.critical_tokens,
         "tensor_limit": plan.tensor_limit,
         "steps": [_step_json(step) for step in steps],
+        "checkpoints": saved,
         "better": None if better is None else _step_json(better),
     }
     return msgspec.json.format(msgspec.json.encode(content), indent=2).decode() + "\n"
@@ -136,6 +147,12 @@ def _training(plan: Plan, train: float | None) -> Iterator[str]:
         days = training_seconds(plan.job, plan.step, train) / 86400
         text = f"{train / 1e12:.3g}T tokens take {days:.3g} days, if nothing ever fails"
         yield from hanging(f"{'training':<{_LABEL}}", text, WIDTH)
+
+
+def _saved(saved: Sequence[Checkpoint]) -> Iterator[str]:
+    for one in saved:
+        times = f"{_seconds(one.write)} to write to {safe(one.mount)}, {_seconds(one.read)} to read"
+        yield from hanging(f"{'checkpoint':<{_LABEL}}", f"{one.size / 1e12:.3g} TB: {times}", WIDTH)
 
 
 def _measured(plan: Plan) -> Iterator[str]:

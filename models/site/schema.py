@@ -133,6 +133,22 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             raise ValueError(f"{self.name}: {self.experts} experts need active, at most as many, and expert_width")
 
 
+class Storage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A network file system of the jobs, in bytes per second: of one node, and of all together if less."""
+
+    mount: Text
+    read: Positive
+    write: Positive
+    read_total: Positive | None = None
+    write_total: Positive | None = None
+    source: Text
+
+    def __post_init__(self) -> None:
+        for name in ("read", "write", "read_total", "write_total"):
+            if (getattr(self, name) or _LEAST) < _LEAST:
+                raise ValueError(f"{self.mount}: {name}: rates are bytes per second: 4.2e9 is 4.2 GB/s")
+
+
 class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The operator's site file. It takes precedence over the catalog."""
 
@@ -146,6 +162,7 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     cables: dict[str, str] = {}  # port or network device -> other end: "leaf3 port 17"
     job: str | None = None  # job on these nodes: "llama3-70b,tp=8,dp=64,tokens=4M,ckpt=2.3TB"
     network: tuple[Network, ...] = ()  # models of the site, beside those of the catalog
+    storage: tuple[Storage, ...] = ()  # network file systems, for checkpoints in `linkgauge plan`
     gate: Gate = Gate()  # when to keep jobs away from a node
     # Variables of programs that linkgauge starts: {"LD_LIBRARY_PATH" = "/opt/nccl/lib"}. Folders in PATH come first.
     environment: dict[Variable, str] = {}

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ....models.site.schema import Network
+from ....models.training.checkpoint import Checkpoint, checkpoint_of
 from ....models.training.cluster import Cluster
 from ....models.training.hugging_face import network_of
 from ....models.training.job_spec import JobSpec, read_job
@@ -43,6 +44,12 @@ def sweep(job: str, where: Where, best: int = 10) -> tuple[Plan, Sweep]:
         raise BadInput(str(wrong)) from None
 
 
+def checkpoints(job: str, where: Where, found: Plan) -> list[Checkpoint]:
+    """The checkpoint of a job on each network file system of the site file. Raises BadInput."""
+    size = _job(job, where).checkpoint
+    return [checkpoint_of(found.job, found.cluster, store, size) for store in site(where.site).storage]
+
+
 def frame(found: Plan | Sweep) -> Any:
     """A pandas.DataFrame: one row per part of the step for a plan, one row per layout for a sweep.
 
@@ -56,17 +63,21 @@ def frame(found: Plan | Sweep) -> Any:
 
 
 def _job_and_cluster(job: str, where: Where) -> tuple[JobSpec, Cluster]:
+    spec = _job(job, where)
+    found = cluster(where)
+    return spec.suited(found.gpus, where.nodes), found
+
+
+def _job(job: str, where: Where) -> JobSpec:
     name, *parts = job.split(",")
     further = list(site(where.site).network)
     if name.endswith(".json"):
         further.append(_from_file(name))
         job = ",".join((further[-1].name, *parts))
     try:
-        spec = read_job(job, further)
+        return read_job(job, further)
     except ValueError as wrong:
         raise BadInput(f"{job}: {wrong}") from None
-    found = cluster(where)
-    return spec.suited(found.gpus, where.nodes), found
 
 
 def _from_file(path: str) -> Network:

@@ -9,7 +9,7 @@ from ....exporters.text import plan as exporter
 from ....models.training.planner import Plan, other
 from ....models.training.step_time import Step
 from ...inputs.site_file import BadInput
-from .plan_api import plan, sweep
+from .plan_api import checkpoints, plan, sweep
 from .where import Where
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -25,9 +25,10 @@ def rendered(job: str, where: Where, top: int | None, form: str, plot: str | Non
     if plot is not None:
         steps = best.best if best else [one for one in (found.step, better) if one]
         _draw(found, steps, plot)
+    saved = checkpoints(job, where, found)
     if form == "json":
-        return exporter.as_json(found, better, best)
-    return exporter.as_text(found, better, tokens) if best is None else exporter.as_table(found, best)
+        return exporter.as_json(found, better, best, saved)
+    return exporter.as_text(found, better, tokens, saved) if best is None else exporter.as_table(found, best)
 
 
 def _tokens(text: str | None) -> float | None:

@@ -219,6 +219,22 @@ def test_switches_and_nics_can_be_said() -> None:
     assert told[3] < told[2]
 
 
+def test_checkpoints_on_storage_of_the_site_file(tmp_path: Path) -> None:
+    """BLOOM-176B: 2.3 TB from 48 nodes; 2 GB/s of each, of which the servers take 46 GB/s together."""
+    site = tmp_path / "site.toml"
+    text = '[[storage]]\nmount = "/lustre"\nread = 4e9\nwrite = 2e9\nwrite_total = 46e9\nsource = "fio of one node"\n'
+    site.write_text(text)
+    where = ("--machine", "nvidia-dgx-a100", "--nodes", "48", "--site", str(site))
+    job = "bloom-176b,tp=4,pp=12,micro=2,recompute"
+    assert "checkpoint    2.3 TB: 50 s to write to /lustre, 12 s to read" in run(f"{job},ckpt=2.3TB", *where).output
+    (one,) = json.loads(run(job, *where, "--format", "json").output)["checkpoints"]
+    assert one["size"] == pytest.approx(14 * 176.2e9, rel=0.01)
+    site.write_text(text.replace("2e9", "2"))
+    refused = run(job, *where)
+    assert refused.exit_code == 64
+    assert "write: rates are bytes per second: 4.2e9 is 4.2 GB/s" in " ".join(refused.output.split())
+
+
 def test_the_time_of_a_whole_training() -> None:
     """Steps of it one after another: LLaMA-3 405B, 15.6T tokens on 16 384 H100; Meta says 54 days and more."""
     job = "llama3-405b,tp=8,pp=16,interleave=7,tokens=16M"
