@@ -211,9 +211,9 @@ def topology(
         if form == "svg":
             from .output.picture import picture_of
 
-            write(picture_of(root, source, site, with_tools, path), output)
+            write(picture_of(root, source, site, with_tools, path, reports.further(None, redfish)), output)
             return
-        snapshot = reports.snapshot_of(root, source, site, with_tools)
+        snapshot = reports.snapshot_of(root, source, site, with_tools, redfish=redfish)
     write(reports.rendered_topology(snapshot, views[0] if views else "matrix" if matrix else form), output)
 
 

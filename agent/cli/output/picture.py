@@ -11,14 +11,20 @@ from ....models.inventory.snapshot import Snapshot
 from ....models.report import Report
 from ...inputs.site_file import BadInput
 from ...measuring.session import NOTHING
+from ...pipeline.source import Source
 from .reports import examined, warn_unread_dumps
 
 
 def picture_of(
-    root: str, source: Sequence[str], site: str | None, with_tools: bool, ends: tuple[str, str] | None
+    root: str,
+    source: Sequence[str],
+    site: str | None,
+    with_tools: bool,
+    ends: tuple[str, str] | None,
+    more: Sequence[Source] = (),
 ) -> str:
-    """The topology with the findings as SVG, without a measurement. Raises BadInput."""
-    snapshot, report, _ = examined(root, source, site, NOTHING, "host", with_tools)
+    """The topology with the findings as SVG, without a measurement. `more`: further sources. Raises BadInput."""
+    snapshot, report, _ = examined(root, source, site, NOTHING, "host", with_tools, further=more)
     warn_unread_dumps(snapshot)
     return as_svg(report, _path(snapshot, report, ends) if ends else None)
 
