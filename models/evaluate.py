@@ -20,6 +20,7 @@ from .facts.reason import Reason
 from .facts.records import Fact, Flow, NotChecked, Observation
 from .facts.units import as_utc
 from .inventory.snapshot import Snapshot, once_per_snapshot
+from .jobs.job_rates import proven_by_jobs, slow_groups
 from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training
 from .rules import RULES, Rule
 from .rules.core.rule import anything
@@ -31,10 +32,11 @@ from .rules.nccl.ranks import other_ranks, with_ranks
 def evaluate(snapshot: Snapshot) -> Report:
     """The report of a snapshot."""
     states, gaps, checks = apply_rules(snapshot)
-    measured = (*levels(snapshot), *proven(snapshot))
-    weighed, impact = weigh(snapshot, attribute(snapshot, measured, states))
-    named = with_ranks(snapshot, [_finish(snapshot, one) for one in with_bmc_causes(snapshot, weighed)])
-    found = list(with_remedies(snapshot, [one if one.device else _finish(snapshot, one) for one in named]))
+    measured = (*levels(snapshot), *proven(snapshot), *proven_by_jobs(snapshot))
+    weighed, impact = weigh(snapshot, attribute(snapshot, measured, [*states, *slow_groups(snapshot)]))
+    with_causes = [_finish(snapshot, one) for one in with_bmc_causes(snapshot, weighed)]
+    every = [one if one.device else _finish(snapshot, one) for one in with_ranks(snapshot, with_causes)]
+    found = list(with_remedies(snapshot, every))
     found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
     unjudged = (*_without_expectation(snapshot, measured), *uncovered(snapshot), *other_ranks(snapshot))
     not_checked = (*snapshot.not_checked, *gaps, *unjudged)

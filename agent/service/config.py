@@ -61,6 +61,12 @@ class Otlp(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     conventions: Literal["linkgauge", "hw"] = "linkgauge"  # "hw": also OpenTelemetry's names of hardware
 
 
+class Jobs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What jobs write on this node."""
+
+    inspector: Annotated[str, msgspec.Meta(pattern="^/")] | None = None  # folder of the NCCL Inspector's texts
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The tables of the file. Every key is optional. Times are written "15s", "10m", "6h", "1d"."""
 
@@ -78,6 +84,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     probes: Probing = Probing()
     push: Push = Push()
     otlp: Otlp = Otlp()
+    jobs: Jobs = Jobs()
 
 
 def seconds(time: str) -> float:

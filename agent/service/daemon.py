@@ -35,6 +35,7 @@ from ..state.state_file import CLOCK_STEP
 from ..web.pages import Pages
 from . import checkpoint
 from .config import Config, seconds
+from .job_sources import JobSources
 from .job_window import updated_peaks
 from .push import Publish
 from .recorder import Recorder
@@ -74,6 +75,7 @@ class Daemon:
     # Job window -> port -> bytes per second, as in the status file.
     peaks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     _signs: tuple[object, ...] = ()
+    jobs: JobSources = field(default_factory=JobSources)
     _probe_at: float | None = None
     _saved_at: float | None = None
     _accepted: int | None = None
@@ -87,11 +89,10 @@ class Daemon:
         self.hang_guard.collect((Source("signs", self._read_signs),), self.host)
         changed = bool(before) and before != self._signs
         due_sources = due(SOURCES, self.last_runs, self._intervals(), began, changed)
+        further = self.jobs(self.config)
         if any(source.interval is Interval.DISCOVERY for source in due_sources):
             self.forget()
-            further = [Source("identities", read_identities)]
-        else:
-            further = []
+            further.append(Source("identities", read_identities))
         session = self._session(began)
         sources = [*further, *map(self._paced, due_sources), Source("traffic", self.read_traffic)]
         sources += self.recorder.sources(self.folder, self.memory, at, began, self.pause)
