@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from linkgauge.agent.inputs import site_file
 from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.service import config
-from linkgauge.agent.service.config import Config, Probing, key_of, read_config, seconds
+from linkgauge.agent.service.config import Config, Jobs, Probing, key_of, read_config, seconds
 from linkgauge.agent.web.pages import Pages
 from linkgauge.agent.web.server import serving
 
@@ -36,6 +36,9 @@ level = "full"
 budget = "30s,20GB"
 only = ["host_memory"]
 skip = ["disk_read"]
+
+[jobs]
+inspector = "/var/lib/node_exporter/nccl_inspector"
 """
 
 
@@ -56,6 +59,7 @@ def test_every_key(tmp_path: Path) -> None:
         probes=Probing(
             every="6h", jitter="30m", level="full", budget="30s,20GB", only=("host_memory",), skip=("disk_read",)
         ),
+        jobs=Jobs(inspector="/var/lib/node_exporter/nccl_inspector"),
     )
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
+from linkgauge.agent.pipeline.registry import SOURCES
+from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu
-from linkgauge.models.facts.records import NotChecked, Observation, Record
+from linkgauge.models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.jobs.job_rates import job_rates, proven_by_jobs, slow_groups
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.entries import Folder
 from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.jobs.job_texts import JobTexts
+from tests.support.nodes.described import node
 
 FOLDER = "/var/lib/node_exporter/nccl_inspector"
 LINE = (
@@ -101,3 +106,22 @@ def test_any_text_is_read_or_ignored() -> None:
     name = f"{FOLDER[1:]}/a.prom"
     found = [*records(reader, 0, {name: "x"}), *records(reader, 30, {name: 'nccl_bus_bandwidth_gbs{} nan\n\x00"'})]
     assert [one for one in found if not isinstance(one, NotChecked)] == []
+
+
+@pytest.mark.parametrize(("share", "expected"), [(1.0, ["all_reduce of a job"]), (0.5, [])])
+def test_a_collective_at_its_expected_rate_shows_good_links(share: float, expected: list[str]) -> None:
+    """A lower mean says nothing: it contains waiting."""
+    host = node("hgx-h100")
+    records = [record for source in SOURCES for record in source.read(host)]
+    uuids = tuple(one.uuid for one in records if isinstance(one, Gpu) and one.uuid)
+    seen = Observation(
+        about=Flow("all_reduce", uuids, 1 << 30),
+        quantity="job_bus_bandwidth",
+        unit="bytes_per_second",
+        value=share * 450e9,
+        at=host.now(),
+        evidence=Evidence("text", "DP 0"),
+    )
+    report = evaluate(assemble([*records, seen], Site(), host.now()))
+    assert [one.op for one in report.levels if one.observed == seen.value] == expected
+    assert [one.code for one in report.findings if one.code == "bandwidth-low"] == []
