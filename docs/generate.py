@@ -59,6 +59,7 @@ _EXAMPLE = 140  # characters of a message
 BENCHMARKS = {  # block of a page: the module whose output it holds
     "faults": ("bench.accuracy.judge",),
     "small-losses": ("bench.accuracy.judge", "--small"),
+    "jobs": ("bench.accuracy.jobs", "--jobs", "250"),
     "links": ("bench.accuracy.model_accuracy",),
     "collective-curves": ("bench.accuracy.collective_curves",),
     "training-runs": ("bench.accuracy.plan", "--runs"),
