@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ...models.graph.device_tree import DeviceTree, device_tree
-from ...models.graph.topology import INSIDE, Device
+from ...models.graph.topology import INSIDE, Device, Link, Topology
 from ...models.report import Report
 from ..text.quantities import bundle_of, rate_of
 from ..text.terminal import safe, wrap
@@ -90,6 +91,21 @@ def diagram_of(report: Report, bottleneck: frozenset[str] = frozenset()) -> Diag
         one for one in report.topology.devices if one.id not in drawn and one.kind in ("pci", "storage", "display")
     ]
     return Diagram(parts, tree, states, tuple(sorted(missing, key=lambda one: one.number)), len(kinds))
+
+
+def interconnects(diagram: Diagram, topology: Topology) -> tuple[list[tuple[Part, Part, list[Link]]], list[Link]]:
+    """The links between processors: those between neighbours in the picture, with both parts, and the others."""
+    above = {below.id: name for name, several in diagram.tree.below.items() for below in several}
+    tops = [part for part in diagram.tops if part.column == "processor"]
+    names = {above.get(part.device.id, part.device.id) for part in tops}
+    others = {link.id: link for link in topology.links if link.kind == "interconnect" and {link.a, link.b} <= names}
+    found = []
+    for one, two in pairwise(tops):
+        ends = {above.get(part.device.id, part.device.id) for part in (one, two)}
+        if links := [link for link in others.values() if {link.a, link.b} == ends]:
+            found.append((one, two, links))
+    drawn = {link.id for _, _, links in found for link in links}
+    return found, [link for link in others.values() if link.id not in drawn]
 
 
 def _drawable(part: Part, alone: bool = True) -> Part:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
 from math import log2
 
+from ...models.facts.units import as_gigabytes
 from ...models.graph.topology import Topology
 from ...models.report import Report
 from .bars import Bar, bars_of
-from .diagram import Diagram, diagram_of
+from .diagram import Diagram, diagram_of, interconnects
 from .path import Path
 from .shapes import PAD, SMALL, Drawing, Label, Line, Rectangle, cut, text_width
 from .spots import LINE, MARGIN, Pillar, Spot, columns_of, pillars_of, spots_of
@@ -114,17 +114,15 @@ def _interconnects(
     spots: Sequence[Spot], pillars: Sequence[Pillar], diagram: Diagram, topology: Topology, marked: frozenset[str]
 ) -> Iterator[tuple[Line, Label | None]]:
     """The links between processors that are neighbours in the picture."""
-    above = {below.id: name for name, several in diagram.tree.below.items() for below in several}
-    tops = [spot for spot in spots if spot.above is None and spot.part.column == "processor"]
-    for one, two in pairwise(tops):
-        names = [above.get(each.part.device.id, each.part.device.id) for each in (one, two)]
-        links = [link for link in topology.links if link.kind == "interconnect" and {link.a, link.b} == set(names)]
-        if links:
-            wire = wire_of(diagram.states, links, "")
-            known = f"{wire.trained / 1e9:.1f} GB/s" if wire.trained else "rate not known"
-            x = pillars[0].left + pillars[0].width / 4
-            line = _line(wire, ((x, one.top + one.height), (x, two.top)), marked)
-            yield line, Label(x + 10, (one.top + one.height + two.top) / 2 + 4, f"interconnect, {known}", "rate")
+    places = {id(spot.part): spot for spot in spots}
+    for upper, lower, links in interconnects(diagram, topology)[0]:
+        one, two = places[id(upper)], places[id(lower)]
+        wire = wire_of(diagram.states, links, "")
+        known = as_gigabytes(wire.trained) if wire.trained else "rate not known"
+        text = ", ".join(filter(None, ("interconnect", known, wire.label)))
+        x = pillars[0].left + pillars[0].width / 4
+        line = _line(wire, ((x, one.top + one.height), (x, two.top)), marked)
+        yield line, Label(x + 10, (one.top + one.height + two.top) / 2 + 4, text, "rate")
 
 
 def _draw_bar(

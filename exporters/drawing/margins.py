@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from ...models.diagnosis.headlines import one_line
 from ...models.report import Report
 from ..text.terminal import safe
-from ..text.vocabulary import counted
-from .diagram import Diagram
+from ..text.vocabulary import counted, listed
+from .diagram import Diagram, interconnects
 from .path import Path
 from .shapes import SMALL, TITLE, Drawing, Label, Line, cut, text_width
 from .spots import LINE, MARGIN
@@ -34,7 +34,7 @@ def with_margins(drawing: Drawing, diagram: Diagram, report: Report, path: Path,
     lines = [_lowered(one, down) for one in drawing.lines]
     labels = [*above, *(replace(one, y=one.y + down) for one in drawing.labels)]
     y = drawing.height + down + SMALL
-    for text, style in _notes(diagram, path, whole):
+    for text, style in _notes(diagram, report, whole):
         labels.append(Label(MARGIN, y, cut(text, width - 2 * MARGIN, style), style))
         y += LINE
     below, legend = _legend(drawing, y + 6, width, bool(path.links))
@@ -55,14 +55,17 @@ def _title(report: Report, path: Path, width: float) -> Iterator[Label]:
     yield Label(MARGIN, MARGIN + TITLE + LINE + 3, cut(about, width - 2 * MARGIN), "soft")
 
 
-def _notes(diagram: Diagram, path: Path, whole: bool) -> Iterator[tuple[str, str]]:
-    """Findings about parts without a box, and the number of devices without one."""
+def _notes(diagram: Diagram, report: Report, whole: bool) -> Iterator[tuple[str, str]]:
+    """Findings, links and devices without a place in the picture."""
     for one in diagram.elsewhere[:_MOST] if whole else ():
         style = one.finding.severity if one.finding.severity != "info" else "soft"
         yield safe(one_line(one.finding)), style
     more = len(diagram.elsewhere) - (_MOST if whole else 0)
     if more > 0:
         yield f"{counted(more, 'more finding')} without a place in the picture", "soft"
+    if others := interconnects(diagram, report.topology)[1]:
+        pairs = listed([f"{safe(link.a)} to {safe(link.b)}" for link in others], _MOST)
+        yield f"Not drawn: interconnect of {pairs}.", "soft"
     if diagram.skipped:
         yield f"Not drawn: {counted(diagram.skipped, 'other device')}. 'linkgauge topology' lists all devices.", "soft"
 

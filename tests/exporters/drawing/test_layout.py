@@ -130,6 +130,13 @@ def test_a_link_without_evidence_is_dashed() -> None:
     assert len(dashed) == len(bare)
 
 
+def test_interconnects_that_would_cross_processors_are_named() -> None:
+    texts = [label.text for label in picture(report_of(node("gh200-quad"))).labels]
+    assert texts.count("interconnect, rate not known") == 3
+    note = "Not drawn: interconnect of package0 to package2, package0 to package3, package1 to package3."
+    assert [text for text in texts if text.startswith("Not drawn: interconnect")] == [note]
+
+
 def test_a_path_names_its_bottleneck() -> None:
     report = screen("pcie")
     path = path_of(report, "gpu1", "numa0")
