@@ -117,7 +117,7 @@ def _pair(one: float | None, two: float | None) -> str:
 
 
 def _bar(used: float) -> str:
-    full = min(_BAR, floor(used * _BAR))
+    full = _BAR if used >= 1 else floor(used * _BAR)
     return "#" * full + "." * (_BAR - full)
 
 
