@@ -36,8 +36,11 @@ class Analysis:
         )
 
     def fleet(self) -> Fleet:
-        """All tables."""
-        return evaluate(self._engine, self._rows())
+        """All tables. Raises BadInput if a file of rows is damaged."""
+        try:
+            return evaluate(self._engine, self._rows())
+        except _engine_error() as wrong:
+            raise BadInput(f"{', '.join(self._earlier)}: {str(wrong).splitlines()[0]}") from None
 
     def write(self, path: str) -> None:
         """Write all rows to one Parquet file, which is an input of later runs. Raises BadInput."""
@@ -85,11 +88,14 @@ def _check(file: str) -> None:
     import pyarrow.parquet
 
     try:
-        names = pyarrow.parquet.read_schema(file).names
+        found = {field.name: field.type for field in pyarrow.parquet.read_schema(file)}
     except (OSError, pyarrow.ArrowException) as wrong:
         raise BadInput(f"{file}: {str(wrong).splitlines()[0]}") from None
-    if missing := [name for name in SCHEMA.names if name not in names]:
-        raise BadInput(f"{file}: no rows of linkgauge fleet: the column {missing[0]} is absent")
+    for field in SCHEMA:
+        if field.name not in found:
+            raise BadInput(f"{file}: no rows of linkgauge fleet: the column {field.name} is absent")
+        if found[field.name] not in (field.type, pyarrow.large_string(), pyarrow.null()):
+            raise BadInput(f"{file}: the column {field.name} has the type {found[field.name]}, not {field.type}")
 
 
 def _engine_error() -> type[Exception]:

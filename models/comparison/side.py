@@ -100,8 +100,8 @@ def _values_of(topology: Topology) -> Mapping[str, dict[Field, Value]]:
         if device.firmware:
             values[device.id][_FIRMWARE] = device.firmware
     for link in topology.links:
-        if link.trained is not None and topology.kind(link.b) in NEVER_REST:
+        if link.trained is not None and link.b in values and topology.kind(link.b) in NEVER_REST:
             values[link.b][TRAINED] = link.trained
-        if link.kind == "nvlink" and link.trained is not None:
+        if link.kind == "nvlink" and link.trained is not None and link.a in values:
             values[link.a][NVLINKS] = int(values[link.a].get(NVLINKS, 0)) + (link.trained > 0)  # type: ignore[arg-type]
     return values

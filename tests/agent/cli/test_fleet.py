@@ -8,11 +8,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from linkgauge.agent.cli.main import main
+from linkgauge.models.fleet.rows import Row
 from linkgauge.models.site.schema import read_site
 from tests.support.fleet.reports import write
 
 pytest.importorskip("ibis", reason="the extra [fleet] is not installed")
 pytest.importorskip("duckdb", reason="the extra [fleet] is not installed")
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 pytestmark = pytest.mark.slow
 
 
@@ -81,6 +84,18 @@ def test_the_page_is_complete(folder: Path) -> None:
     assert "http" not in page.replace("http-equiv", "")
 
 
+def parquet_files(folder: Path) -> dict[str, Path]:
+    """Files of other columns, with another type of a column, and with damaged pages."""
+    files = {name: folder / f"{name}.parquet" for name in ("other", "typed", "holed")}
+    columns = {name: ["x" * 100] * 50 for name in Row._fields}
+    pyarrow.parquet.write_table(pyarrow.table({"other": [1]}), files["other"])
+    pyarrow.parquet.write_table(pyarrow.table(columns), files["typed"])
+    pyarrow.parquet.write_table(pyarrow.table({**columns, "number": [float(n) for n in range(50)]}), files["holed"])
+    content = files["holed"].read_bytes()
+    files["holed"].write_bytes(content[:4] + bytes(600) + content[604:])
+    return files
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -89,6 +104,9 @@ def test_the_page_is_complete(folder: Path) -> None:
         (("{empty}",), "no file *.json or *.parquet there: write reports with linkgauge diagnose --format json"),
         (("{cut}",), "no report of linkgauge among 1 files: {cut}: Input data was truncated"),
         (("{bad}",), "{bad}: Parquet magic bytes not found in footer."),
+        (("{other}",), "{other}: no rows of linkgauge fleet: the column report is absent"),
+        (("{typed}",), "{typed}: the column number has the type string, not double"),
+        (("{holed}",), "Error: {holed}: "),
         (("{cut}", "--format", "parquet"), "--format parquet needs --output FILE"),
         (("{cut}", "--table", "gaps"), "--table is for csv and parquet: leave it out with --format text"),
     ],
@@ -97,7 +115,7 @@ def test_errors(folder: Path, tmp_path: Path, words: tuple[str, ...], error: str
     (tmp_path / "empty").mkdir()
     bad = tmp_path / "bad.parquet"
     bad.write_bytes(b"no parquet at all")
-    names = {"empty": tmp_path / "empty", "cut": folder / "cut.json", "bad": bad}
+    names = {"empty": tmp_path / "empty", "cut": folder / "cut.json", "bad": bad, **parquet_files(tmp_path)}
     done = run(*(word.format(**names) for word in words))
     assert done.exit_code == 64
     assert error.format(**names) in done.stderr
