@@ -79,8 +79,8 @@ def as_table(plan: Plan, sweep: Sweep) -> str:
 
 
 _LEGEND = (
-    "step: usual overlap of messages with computing; fastest: full overlap; slowest: no overlap. used: share of the "
-    "data sheet's FLOP/s. bound by: the largest part of the step, and its share."
+    "step: usual overlap of messages with computing; fastest: full overlap, fast computing; slowest: no overlap, slow "
+    "computing. used: share of the data sheet's FLOP/s. bound by: the largest part of the step, and its share."
 )
 
 
@@ -128,7 +128,8 @@ def _heading(plan: Plan, layout: bool = True) -> Iterator[str]:
 
 def _step(plan: Plan) -> Iterator[str]:
     step, cluster = plan.step, plan.cluster
-    spread = f"{_seconds(step.fastest)} if all messages hide behind computing, {_seconds(step.slowest)} if none does"
+    fastest, slowest = _seconds(step.fastest), _seconds(step.slowest)
+    spread = f"{fastest} if all messages hide behind fast computing, {slowest} if none hides behind slow computing"
     yield from hanging(f"{'step':<{_LABEL}}", f"{_seconds(step.usual)}; {spread}", WIDTH)
     rate = _grouped(plan.job.tokens / step.usual)
     peak = cluster.peak(step.layout.precision) / 1e12

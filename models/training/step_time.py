@@ -1,12 +1,12 @@
 """Time of a training step: compute, waits for messages, and their bounds.
 
 message_times.py gives the total message time of each kind of parallelism. The program decides how much of it overlaps
-with compute, so there are three results. `fastest` assumes all possible overlap, `slowest` assumes none. `usual`
-assumes the overlap of Megatron-LM and FSDP (Narayanan and others, 2021; Korthikanti and others, 2022): gradients during
-the last backward pass, sharded weights during the neighbouring layers, and messages between stages. Tensor and expert
-messages do not overlap: the next product needs them. Keys and values of other context ranks arrive during the attention
-to those before (Liu and others, "Ring Attention", 2023). DualPipe computes another micro-batch during expert messages
-(DeepSeek-V3 technical report, 3.2.1).
+with compute, so there are three results. `fastest` assumes all possible overlap and fast compute, `slowest` no overlap
+and slow compute. `usual` assumes the overlap of Megatron-LM and FSDP (Narayanan and others, 2021; Korthikanti and
+others, 2022): gradients during the last backward pass, sharded weights during the neighbouring layers, and messages
+between stages. Tensor and expert messages do not overlap: the next product needs them. Keys and values of other context
+ranks arrive during the attention to those before (Liu and others, "Ring Attention", 2023). DualPipe computes another
+micro-batch during expert messages (DeepSeek-V3 technical report, 3.2.1).
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ from .memory import Memory, memory_of
 from .parallelism import Job, Layout
 from .roofline import BF16, bubble, zero_bubble
 
-# Compute rate of whole layers relative to matrix products: attention, norms and launches take the rest. The median of
-# published runs, fitted by bench/accuracy/plan.py.
-EFFICIENCY = 0.70
+# Two numbers fitted to published runs (bench/accuracy/plan.py and training_runs.py, without the sources held back):
+# matrix products in a model run at EFFICIENCY of the best rate, and the other operations (norms, activations, routing)
+# move _MOVED times the stored activations through memory. Mixtures of many small experts spend a third of their time
+# there. Published runs are within SPREAD of that.
+EFFICIENCY = 0.74
+_MOVED = 24
+SPREAD = 1.18
 _OPTIMIZER = 28  # bytes read and written per parameter: 12 of states both ways, gradient, weight
 _BACKWARD = 2 / 3  # share of the backward pass in both passes
 
@@ -91,9 +95,9 @@ def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = No
         bubble=inside * idle,
         waits=waits,
         update=update,
-        fastest=max(compute, busiest) + compute * idle + update,
+        fastest=max(compute / SPREAD, busiest) + compute / SPREAD * idle + update,
         usual=usual,
-        slowest=(compute + every - data) * (1 + idle) + data + update,
+        slowest=(compute * SPREAD + every - data) * (1 + idle) + data + update,
         utilisation=work / (layout.gpus * cluster.peak(layout.precision) * usual),
         memory=memory_of(job, layout),
     )
@@ -129,15 +133,18 @@ def _hidden(job: Job, layout: Layout, compute: float, times: Mapping[str, float]
 def _compute(job: Job, layout: Layout, cluster: Cluster) -> float:
     """On the stage with most work. At least the time to read its weights from memory for each micro-batch."""
     passes, network = 4 if layout.recompute else 3, job.network
-    each = sizes.forward_flops(network, job.sequence)
+    each, uneven = (
+        sizes.forward_flops(network, job.sequence),
+        math.ceil(network.layers / layout.pipeline) / network.layers,
+    )
     work = passes * each * job.tokens / layout.gpus * _largest_stage(job, layout)
     low = 2 * (sizes.active_parameters(network) - sizes.embedding(network)) / each
-    faster = cluster.peak(layout.precision) / cluster.flops
-    products = work / cluster.reached * (1 - low + low / faster)
+    products = work / (EFFICIENCY * cluster.reached) * (1 - low + low * cluster.flops / cluster.peak(layout.precision))
     weights = sizes.outside_experts(network) + sizes.in_experts(network) / layout.expert
-    read = passes * BF16 * weights * math.ceil(network.layers / layout.pipeline) / network.layers / layout.tensor
-    memory = read * layout.micro_batches(job) / (cluster.gpu.memory_rate or math.inf)
-    return max(products + work / cluster.reached * (1 / EFFICIENCY - 1), memory)
+    read = passes * BF16 * weights * uneven / layout.tensor * layout.micro_batches(job)
+    stored = sizes.activation_bytes(network) * network.layers * job.tokens / layout.gpus * uneven * layout.pipeline
+    memory = cluster.gpu.memory_rate or math.inf
+    return max(products, read / memory) + passes / 3 * _MOVED * stored / memory
 
 
 def _largest_stage(job: Job, layout: Layout) -> float:
@@ -150,7 +157,7 @@ def _largest_stage(job: Job, layout: Layout) -> float:
     first = most * layer + output / layout.pipeline
     if layout.pipeline == 1 or layout.vocabulary:
         return first * layout.pipeline / whole
-    last = max(0, most - (most * layout.pipeline - job.network.layers)) * layer + EFFICIENCY * output
+    last = max(0, most - (most * layout.pipeline - job.network.layers)) * layer + output
     return max(first, last) * layout.pipeline / whole
 
 
