@@ -69,5 +69,6 @@ def check_memory(need: Memory, cluster: Cluster) -> None:
         raise Impossible(
             f"memory: {need.total / 1e9:.0f} GB on each GPU "
             f"({need.states / 1e9:.0f} of weights, gradients and optimizer, {activations}); "
-            f"{cluster.gpu.name} has {usable / 1e9:.0f} to use: more tp, pp or zero, or recompute"
+            f"{cluster.gpu.name} has {usable / 1e9:.0f} to use: more tp, pp or zero, or recompute; "
+            "--sweep tries all layouts"
         )

@@ -224,4 +224,5 @@ def _expert_violations(network: Network, layout: Layout) -> Iterator[str]:
         yield f"ep={layout.expert} does not divide the {network.experts} experts of {network.name}"
     elif layout.data * layout.context % layout.expert:
         ranks = f"dp={layout.data}" + (f" x cp={layout.context}" if layout.context > 1 else "")
-        yield f"ep={layout.expert} does not divide {ranks}: experts are spread over data ranks"
+        most = math.gcd(network.experts, layout.data * layout.context)
+        yield f"ep={layout.expert} does not divide {ranks}: experts are spread over data ranks, so at most ep={most}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from .cluster import Cluster
 from .layouts import COARSE, FINE, layouts
 from .memory import USABLE, check_memory, memory_of
 from .parallelism import FLAGS, SHORT_NAMES, Impossible, Job, Layout, Value, check
-from .roofline import tensor_limit
+from .roofline import state_bytes, tensor_limit
 from .step_time import Paces, Step, step_of
 
 _SHORT = {name: short for short, name in SHORT_NAMES.items()}
@@ -118,7 +119,8 @@ def sweep(
     if not steps:
         raise Impossible(
             f"memory: none of {len(found)} layouts of {job.network.name} fits into {cluster.gpus} x "
-            f"{cluster.gpu.name}: more nodes, or shorter sequences"
+            f"{cluster.gpu.name}: more nodes, or shorter sequences; weights, gradients and optimizer alone need "
+            f"{math.ceil(state_bytes(sizes.parameters(job.network), 1, 0) / usable)} GPUs"
         )
     steps.sort(key=lambda one: (one.usual, str(one.layout)))
     return Sweep(tuple(steps[:best]), len(found), len(steps))

@@ -22,7 +22,6 @@ from ....models.facts.records import Flow
 from ....models.site.schema import Machine
 from ....models.training.cluster import Cluster, cluster_of, with_measured
 from ....models.training.cluster_fabric import Switches
-from ....models.training.found_node import differences, machine_as_found
 from ...inputs.site_file import BadInput, site
 
 if TYPE_CHECKING:
@@ -69,6 +68,8 @@ def machine_and_cluster(where: Where) -> tuple[Machine, Cluster]:
     if where.machine is not None and where.source and not measured:
         raise BadInput(f"--from {', '.join(where.source)}: holds no table of nccl-tests or rccl-tests")
     if snapshot and snapshot.machine and where.machine is None and not where.network:
+        from ....models.training.found_node import differences
+
         found = replace(found, found=differences(snapshot.machine, machine))
     return machine, with_measured(found, measured)
 
@@ -108,6 +109,8 @@ def _named(where: Where) -> Machine:
 
 
 def _recognised(snapshot: Snapshot | None) -> Machine:
+    from ....models.training.found_node import machine_as_found  # loads all rules
+
     machine = machine_as_found(snapshot) if snapshot else None
     if machine is None:
         raise BadInput("this node has no GPUs that linkgauge can read: name a type, such as --machine nvidia-dgx-h100")

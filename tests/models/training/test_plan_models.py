@@ -128,7 +128,7 @@ def test_experts_and_batches_that_do_not_divide() -> None:
         "ep=3 does not divide the 8 experts of mixtral-8x7b"
     ]
     assert list(violations(mixtral, Layout(1, 1, 4, 8), 4)) == [
-        "ep=8 does not divide dp=4: experts are spread over data ranks"
+        "ep=8 does not divide dp=4: experts are spread over data ranks, so at most ep=4"
     ]
     uneven = replace(mixtral, tokens=1000)
     assert list(violations(uneven, Layout(), 1)) == [
