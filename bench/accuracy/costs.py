@@ -67,7 +67,7 @@ class Cell(Struct, frozen=True):
     def near(self) -> bool:
         """Whether both agree."""
         if self.found is None or self.hand is None:
-            return self.found is self.hand
+            return self.found is None and self.hand is None
         return self.hand[0] * (1 - MOST) <= self.found <= self.hand[1] * (1 + MOST)
 
     def __str__(self) -> str:

@@ -33,20 +33,27 @@ class JobSpec(Struct, frozen=True):
     batch: bool = True  # the line has the tokens of a step
     flags: Mapping[str, bool | str] = field(default_factory=dict)  # by field of Layout
 
-    def suited(self, gpus: int, nodes: int) -> JobSpec:
+    def suited(self, gpus: int, nodes: int, sweep: bool = True) -> JobSpec:
         """The same with a usual batch, if the line has none: at least 4M tokens and 1024 for each GPU (LLaMA-3 405B:
-        16M on 16 384), in sequences that divide over the GPUs or nodes.
+        16M on 16 384), in sequences that divide over the GPUs or nodes; for one layout over its data ranks.
         """
         if self.batch:
             return self
         fields, wanted = self.fields, max(TOKENS, _TOKENS_PER_GPU * gpus) // self.job.sequence
         unit = gpus if gpus <= wanted else nodes
-        if "data" in fields or "micro" in fields or "interleave" in fields:
+        if not sweep or "data" in fields or "micro" in fields or "interleave" in fields:
             stages = fields.get("pipeline", 1)
             data = fields.get("data") or gpus // (fields.get("tensor", 1) * fields.get("context", 1) * stages)
-            unit = data * fields.get("micro", 1) * (stages if fields.get("interleave", 1) > 1 else 1)
+            unit = data * fields.get("micro", 1) * self._rounds(stages)
         sequences = max(1, -(-wanted // max(1, unit))) * max(1, unit)
         return replace(self, job=replace(self.job, tokens=sequences * self.job.sequence))
+
+    def _rounds(self, stages: int) -> int:
+        """Micro-batches of each data rank come in multiples of this."""
+        schedule = self.flags.get("schedule")
+        if schedule == "dualpipe":
+            return 2 * stages
+        return stages if schedule or self.fields.get("interleave", 1) > 1 else 1
 
     def layout(self, gpus: int) -> Layout:
         """The layout over `gpus` GPUs. Without dp, the remaining GPUs are for data. Impossible: the GPU count is not

@@ -25,7 +25,7 @@ from .where import Where, cluster
 
 def plan(job: str, where: Where) -> Plan:
     """Plan the layout that the job names: "llama3-70b,tp=8,dp=64,tokens=4M". Raises BadInput."""
-    spec, cluster = _job_and_cluster(job, where)
+    spec, cluster = _job_and_cluster(job, where, False)
     try:
         return plan_of(spec.job, spec.layout(cluster.gpus), cluster)
     except ValueError as wrong:
@@ -36,7 +36,7 @@ def sweep(job: str, where: Where, best: int = 10) -> tuple[Plan, Sweep]:
     """Try all layouts with the degrees that the job names. Returns the plan of the best one, and the sweep with the
     best layouts. Raises BadInput.
     """
-    spec, cluster = _job_and_cluster(job, where)
+    spec, cluster = _job_and_cluster(job, where, True)
     try:
         found = sweep_of(spec.job, cluster, best, fixed={**spec.fields, **spec.flags})
         return plan_of(spec.job, found.best[0].layout, cluster), found
@@ -62,10 +62,10 @@ def frame(found: Plan | Sweep) -> Any:
     return as_frame(found)
 
 
-def _job_and_cluster(job: str, where: Where) -> tuple[JobSpec, Cluster]:
+def _job_and_cluster(job: str, where: Where, sweep: bool) -> tuple[JobSpec, Cluster]:
     spec = _job(job, where)
     found = cluster(where)
-    return spec.suited(found.gpus, where.nodes), found
+    return spec.suited(found.gpus, where.nodes, sweep), found
 
 
 def _job(job: str, where: Where) -> JobSpec:

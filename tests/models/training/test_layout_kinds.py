@@ -156,6 +156,17 @@ def test_groups_of_queries_divide() -> None:
     assert {one.tensor for one in layouts(odd, cluster("nvidia-dgx-h100", 1))} == {1, 2}
 
 
+@pytest.mark.parametrize(
+    ("line", "sequences"),
+    [("deepseek-v3,pp=16,ep=64", 1024), ("deepseek-v3,pp=16,ep=64,zb", 2048), ("deepseek-v3,pp=16,dualpipe", 4096)],
+)
+def test_the_usual_batch_suits_the_layout(line: str, sequences: int) -> None:
+    """2048 GPUs, 128 data ranks: a micro-batch for each stage with zb, two with dualpipe."""
+    spec = read_job(line).suited(2048, 256, sweep=False)
+    assert spec.job.sequences == sequences
+    assert not list(violations(spec.job, spec.layout(2048), 2048))
+
+
 def test_words_of_a_layout_are_read_again() -> None:
     line = "deepseek-v3,tp=1,cp=2,pp=16,dp=64,ep=64,fp8,dualpipe,deepep,vocab,recompute"
     layout = read_job(line).layout(2048)
