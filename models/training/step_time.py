@@ -133,10 +133,8 @@ def _hidden(job: Job, layout: Layout, compute: float, times: Mapping[str, float]
 def _compute(job: Job, layout: Layout, cluster: Cluster) -> float:
     """On the stage with most work. At least the time to read its weights from memory for each micro-batch."""
     passes, network = 4 if layout.recompute else 3, job.network
-    each, uneven = (
-        sizes.forward_flops(network, job.sequence),
-        math.ceil(network.layers / layout.pipeline) / network.layers,
-    )
+    each = sizes.forward_flops(network, job.sequence)
+    uneven = math.ceil(network.layers / layout.pipeline) / network.layers
     work = passes * each * job.tokens / layout.gpus * _largest_stage(job, layout)
     low = 2 * (sizes.active_parameters(network) - sizes.embedding(network)) / each
     products = work / (EFFICIENCY * cluster.reached) * (1 - low + low * cluster.flops / cluster.peak(layout.precision))
