@@ -75,7 +75,7 @@ def fabric(
 
         wanted = Wanted(token=_token(token_file), budget=_budget(budget), **words)  # type: ignore[arg-type]
         result = run(wanted)
-    if result is None:
+    if result is None or wanted.only_plan:
         return
     from ...exporters.formats.fabric import as_json, as_text, verdict
     from .output.reports import in_colour

@@ -78,7 +78,8 @@ _WAYS = {"send": "sends", "receive": "receives", "both": "sends and receives"}
 def sentence(cause: Cause) -> str:
     """What is slow, with both numbers."""
     reached, usual = as_gigabytes(cause.rate), as_gigabytes(cause.usual)
-    alone = "" if cause.alone is None else f"; a flow alone reaches {as_gigabytes(cause.alone)}"
+    again = "not measured again" if cause.alone is None else f"a flow alone reaches {as_gigabytes(cause.alone)}"
+    alone = f"; {again}"
     count = len(cause.pairs)
     flows = f"{count} flow{'s' * (count > 1)}"
     name = " or ".join(cause.names)

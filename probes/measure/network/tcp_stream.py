@@ -97,9 +97,9 @@ def send(address: str, port: int, source: str, key: bytes, seconds: float, most:
         for one in streams:
             one.setblocking(False)
             ready.register(one, selectors.EVENT_WRITE)
-        while sent < most and (left := until - time.monotonic()) > 0:
+        while sent < int(most) and (left := until - time.monotonic()) > 0:
             for entry, _ in ready.select(left):
-                sent += entry.fileobj.send(block[: max(1, min(MIB, int(most - sent)))])  # type: ignore[union-attr]
+                sent += entry.fileobj.send(block[: min(MIB, max(0, int(most) - sent))])  # type: ignore[union-attr]
         _drain(streams, until)
     for one in streams:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DISCARD)

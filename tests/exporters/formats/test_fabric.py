@@ -45,7 +45,7 @@ Slow
   the uplink between leaf0 and leaf1 carries at most 36.0 GB/s: 2 flows over it reach 9.00 GB/s,
     others 48.0 GB/s; a flow alone reaches 9.00 GB/s; other uplinks carry 190.0 GB/s (leaf0: below
     spine, leaf1: below spine)
-  node1->node2 reaches 9.00 GB/s; other pairs reach 48.0 GB/s
+  node1->node2 reaches 9.00 GB/s; other pairs reach 48.0 GB/s; not measured again
 
 Shared by several nodes, not a fault
   the uplink between leaf0 and leaf1 carries at most 36.0 GB/s: 2 flows over it reach 9.00 GB/s,

@@ -38,7 +38,7 @@ def test_the_client_has_the_rate_of_the_table(tmp_path: Path, monkeypatch: pytes
     assert client("mlx5_0/1", "127.0.0.1", port, 1 << 30, 60.0) == pytest.approx(391.85e9 / 8)
     server.join()
     assert command("mlx5_0/2", 7, 1 << 30)[1:] == [
-        *("-F", "--report_gbits", "-d", "mlx5_0", "-i", "2", "-p", "7", "-s", "1048576", "-n", "1024")
+        *("-F", "--report_gbits", "-d", "mlx5_0", "-i", "2", "-p", "7", "-s", "1048576", "-n", "256")
     ]
 
 
