@@ -61,7 +61,7 @@ BENCHMARKS = {  # block of a page: the module whose output it holds
     "small-losses": ("bench.accuracy.judge", "--small"),
     "jobs": ("bench.accuracy.jobs", "--jobs", "250"),
     "links": ("bench.accuracy.model_accuracy",),
-    "collective-curves": ("bench.accuracy.collective_curves",),
+    "collective-curves": ("bench.accuracy.collectives.collective_curves",),
     "training-runs": ("bench.accuracy.plan", "--runs"),
     "costs": ("bench.accuracy.costs",),
     "further-runs": ("bench.accuracy.training_runs",),

@@ -19,6 +19,7 @@ from .output.write import emptied_at_the_end
 _MODULES = {
     "collective": ("model.collective", "Show the time of a collective: its bound, and what good machines reach."),
     "compare": ("compare", "Show what differs between two nodes or two times."),
+    "diagnose": ("diagnose", "Find faults of the links of a node."),
     "expect": ("model.expect", "Show the expected rates of links and flows, and their bottlenecks."),
     "fabric": ("fabric", "Find slow nodes, ports, leaves and uplinks between nodes."),
     "fleet": ("fleet", "Compare the nodes of a fleet, and find those to drain first."),
@@ -32,22 +33,12 @@ _MODULES = {
     "serve": ("serve", "Run as a service: diagnose in a loop, export metrics."),
     "status": ("status", "Show the verdict and the state of the running service."),
     "top": ("top", "Show the live traffic of every link."),
+    "topology": ("topology", "Show the devices of this node and the rates of its links."),
     "window": ("window", "Show errors, flaps, throttling and traffic during a job."),
 }
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Inspect": (
-        "diagnose",
-        "explain",
-        "status",
-        "top",
-        "history",
-        "topology",
-        "expect",
-        "compare",
-        "fabric",
-        "fleet",
-        "ticket",
-    ),
+    "Inspect": ("diagnose", "explain", "status", "top", "history", "topology", "expect", "compare", "ticket"),
+    "Many nodes": ("fabric", "fleet"),
     "Serve": ("serve", "hold", "release", "window"),
     "Gate": ("gate", "accept"),
     "Model": ("collective", "formula", "plan", "profile"),

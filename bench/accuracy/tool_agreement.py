@@ -31,7 +31,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from bench.accuracy.namespaces import PEER, Unavailable, cap, inside, joined
+from bench.accuracy.networks.namespaces import PEER, Unavailable, cap, inside, joined
 from linkgauge.models.facts.jsonl import decode
 from linkgauge.models.facts.records import Observation, Record
 from linkgauge.probes.host.live import Live

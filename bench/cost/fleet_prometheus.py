@@ -25,7 +25,7 @@ from linkgauge.agent.fleet.series import rows
 from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.metrics.sample import Round
 from tests.support.fleet.reports import reports
-from tests.support.programs.prometheus_server import running
+from tests.support.peers.prometheus_server import running
 
 NODES, WHOLE = 500, 10_000
 _SCRAPE = 60  # seconds

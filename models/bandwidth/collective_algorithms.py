@@ -26,7 +26,7 @@ _SWITCHED = 8  # number of ranks in the measured bus bandwidths of reductions in
 # Startup times differ between good machines at least by this factor. The fits of 8 A100 are 105 and 115 us, of 8 H100
 # and H200 63 to 76 us; the published latencies of two p5 are 55 and 65 us. Beyond the extremes of one, two, three and
 # more platforms there is a margin. With both, nine of ten published rates are inside the interval that the other
-# platforms give (bench/accuracy/collective_curves.py).
+# platforms give (bench/accuracy/collectives/collective_curves.py).
 SPREAD = 1.4
 _MARGINS = (2.0, 1.6, 1.3)
 _OTHER_LINKS = 1.5  # factor on the spread if no row is of the grade

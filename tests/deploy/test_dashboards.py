@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from linkgauge.exporters.metrics.catalog import METRICS
+from tests.support.peers.prometheus_server import Prometheus
 from tests.support.programs.fleet_pages import RULES, SILENT, watched
-from tests.support.programs.prometheus_server import Prometheus
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "grafana"
 BOARDS: Mapping[str, dict[str, Any]] = {

@@ -22,8 +22,8 @@ from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.metrics.sample import Round
 from linkgauge.models.report import Report
 from tests.support.fleet.reports import half_ports, healthy, lost_nic, noisy
+from tests.support.peers.prometheus_server import free_port, running, text_server
 from tests.support.programs.certificates import authority, certificate, needs_openssl
-from tests.support.programs.prometheus_server import free_port, running, text_server
 from tests.support.screens import screen
 
 pytest.importorskip("ibis", reason="the extra [fleet] is not installed")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.programs.prometheus_server import free_port
+from tests.support.peers.prometheus_server import free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -26,8 +26,8 @@ from linkgauge.probes.host.recorded import dump
 from linkgauge.probes.nccl_ras import address_of, read_ras
 from tests.support.dump_samples import SAMPLES
 from tests.support.nodes.described import node
+from tests.support.peers.prometheus_server import free_port
 from tests.support.peers.ras_server import as_bytes, job, ras_server
-from tests.support.programs.prometheus_server import free_port
 
 NARROW = "\n[device.gpu5]\nwidth = 8\n"
 FIVE = ["10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4", "127.0.0.1"]  # the last one is this machine

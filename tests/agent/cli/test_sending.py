@@ -18,7 +18,7 @@ from linkgauge.exporters.metrics.catalog import METRICS
 from linkgauge.probes.host.recorded import dump
 from tests.support.nodes.described import node
 from tests.support.peers.http_receiver import receiver
-from tests.support.programs.prometheus_server import free_port, prometheus
+from tests.support.peers.prometheus_server import free_port, prometheus
 
 SITE = '[labels]\nrack = "r7"\n'
 

@@ -20,7 +20,7 @@ from linkgauge.exporters.metrics.sample import Round
 from linkgauge.models.report import Report
 from tests.support.nodes.broken_nodes import BROKEN, HGX
 from tests.support.nodes.described import node, report_of
-from tests.support.programs.alert_receiver import Alert, Alertmanager, alertmanager
+from tests.support.peers.alert_receiver import Alert, Alertmanager, alertmanager
 from tests.support.programs.shipped_rules import FOLDER, fleet, seconds_for_minutes, shipped, targets_of
 from tests.support.screens import screen
 

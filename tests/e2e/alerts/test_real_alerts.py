@@ -20,9 +20,9 @@ from linkgauge.exporters.metrics.sample import Round
 from tests.support.nodes.broken_nodes import HGX
 from tests.support.nodes.described import node, report_of
 from tests.support.nodes.trees import write
-from tests.support.programs.alert_receiver import Alertmanager, alertmanager
+from tests.support.peers.alert_receiver import Alertmanager, alertmanager
+from tests.support.peers.prometheus_server import LONGEST, free_port, text_server
 from tests.support.programs.certificates import authority, certificate, needs_openssl
-from tests.support.programs.prometheus_server import LONGEST, free_port, text_server
 from tests.support.programs.shipped_rules import fleet, shipped, targets_of
 
 pytestmark = [

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.metrics.sample import Round
 from linkgauge.models.report import Finding, Report
-from tests.support.programs.alert_receiver import Alert, alertmanager
+from tests.support.peers.alert_receiver import Alert, alertmanager
 from tests.support.programs.certificates import authority, certificate, needs_openssl
 from tests.support.programs.shipped_rules import fleet, seconds_for_minutes, shipped, targets_of
 from tests.support.screens import SCREENS, screen

@@ -19,7 +19,7 @@ from linkgauge.models.facts.units import from_utc
 from tests.support.nodes.described import BROKEN, node, report_of
 from tests.support.nodes.measured_reports import measured
 from tests.support.nodes.trees import write
-from tests.support.programs.prometheus_server import Prometheus, free_port, prometheus, text_server
+from tests.support.peers.prometheus_server import Prometheus, free_port, prometheus, text_server
 from tests.support.programs.web_clients import AT, Clock
 
 pytestmark = [

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bench.accuracy.leaves import Unavailable, leaves, locks, namespace, started, subjects, topology
+from bench.accuracy.networks.leaves import Unavailable, leaves, locks, namespace, started, subjects, topology
 from linkgauge.models.fabric.localization import Part
 from tests.support.waiting import until
 
@@ -33,7 +33,7 @@ def finished(nodes: Sequence[subprocess.Popen[str]]) -> Any:
 
 
 def test_a_slow_port_and_a_slow_uplink_are_named(tmp_path: Path) -> None:
-    """bench/accuracy/leaves.py has each of them alone, and two ports."""
+    """bench/accuracy/networks/leaves.py has each of them alone, and two ports."""
     slow = {Part("uplink", "leaf0", "send"): 0.5, Part("uplink", "leaf0", "receive"): 0.5}
     slow |= {Part("port", "node5", "send"): 0.4, Part("port", "node5", "receive"): 0.4}
     try:

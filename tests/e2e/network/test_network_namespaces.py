@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench.accuracy.namespaces import PEER, Unavailable, cap, inside, joined
+from bench.accuracy.networks.namespaces import PEER, Unavailable, cap, inside, joined
 from linkgauge.models.facts.units import as_gigabytes
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]

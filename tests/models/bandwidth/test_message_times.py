@@ -114,7 +114,7 @@ def test_of_links_without_any_published_collective_nothing_is_said() -> None:
 @here
 def test_predictions_are_as_near_as_they_must_be_and_the_docs_show_them() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.accuracy.collective_curves"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "bench.accuracy.collectives.collective_curves"], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     assert "NOT MET" not in done.stdout
@@ -126,7 +126,7 @@ def test_predictions_are_as_near_as_they_must_be_and_the_docs_show_them() -> Non
 def test_the_catalog_holds_what_fits_the_curves() -> None:
     """`--fit` prints the numbers of collectives.toml, so none is set by hand."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.accuracy.collective_curves", "--fit"],
+        [sys.executable, "-m", "bench.accuracy.collectives.collective_curves", "--fit"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.accuracy.fabrics import KINDS, RATE, Fabric, drawn, found, measured, two_leaves
+from bench.accuracy.networks.fabrics import KINDS, RATE, Fabric, drawn, found, measured, two_leaves
 from linkgauge.models.fabric.confirmation import confirmed, rounds_to_confirm
 from linkgauge.models.fabric.localization import Direction, Measured, Part, localize
 from linkgauge.models.fabric.plan import plan

@@ -18,7 +18,7 @@ from linkgauge.probes.host.entries import Refused
 from tests.support.nodes.broken_nodes import HGX
 from tests.support.nodes.described import BROKEN, node, report_of, with_entry
 from tests.support.nodes.measured_reports import flow, measured
-from tests.support.programs.prometheus_server import Prometheus, running, text_server
+from tests.support.peers.prometheus_server import Prometheus, running, text_server
 
 RULES = Path(__file__).parents[3] / "deploy" / "prometheus"
 # Nodes of one machine type, so that a median exists, with their faults.

@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from tests.support.programs.alert_receiver import Alertmanager
-from tests.support.programs.prometheus_server import Prometheus, running
+from tests.support.peers.alert_receiver import Alertmanager
+from tests.support.peers.prometheus_server import Prometheus, running
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "prometheus"
 

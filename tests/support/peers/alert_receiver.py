@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Condition, Thread
 from typing import Any, NamedTuple
 
-from tests.support.programs.prometheus_server import LONGEST, free_port
+from tests.support.peers.prometheus_server import LONGEST, free_port
 
 CONFIG = Path(__file__).parents[3] / "deploy" / "prometheus" / "alertmanager.yml"
 

@@ -1,6 +1,6 @@
 """Nodes on two leaf switches: network namespaces on two bridges, with links whose rates tc limits. Needs root.
 
-    python -m bench.accuracy.leaves mpirun|srun [SEEDS [NODES ...]]   # linkgauge fabric, for each kind of fault
+    python -m bench.accuracy.networks.leaves mpirun|srun [SEEDS [NODES ...]]  # for each kind of fault
 
 Each namespace is a node with the device eth0. All ports have the rate RATE in both directions, and the uplink between
 the bridges has enough for all of them, except for the parts that are slow.
@@ -21,8 +21,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from bench.accuracy.fabrics import KINDS, drawn
-from bench.accuracy.fabrics import RATE as HEALTHY
+from bench.accuracy.networks.fabrics import KINDS, drawn
+from bench.accuracy.networks.fabrics import RATE as HEALTHY
 from linkgauge.models.fabric.localization import Part
 from linkgauge.models.fabric.wiring import Wiring
 

@@ -1,6 +1,6 @@
 """Whether `linkgauge fabric` names the slow part of a simulated fabric: the share of drawn faults with the right cause.
 
-    python -m bench.accuracy.fabrics [SEEDS]
+    python -m bench.accuracy.networks.fabrics [SEEDS]
 
 Nodes on leaves, each leaf with an uplink to one spine. The flows of a round share all parts max-min fairly, and each
 measured rate has a normal error of 2 %.

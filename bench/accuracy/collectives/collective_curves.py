@@ -1,6 +1,6 @@
 """Bus bandwidth by message size: predictions and published curves.
 
-    python -m bench.accuracy.collective_curves
+    python -m bench.accuracy.collectives.collective_curves
 
 The curves are in ../shared/facts/msgsize_curves.csv (all_reduce), and in collective_curves.csv and further_curves.csv
 beside this file (public tables, each with its source). Each curve is predicted twice: with the whole catalog, and
@@ -24,7 +24,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench.accuracy.collective_setups import SETUPS, Setup
+from bench.accuracy.collectives.collective_setups import SETUPS, Setup
 from linkgauge.models.bandwidth.collective_algorithms import Algorithms, algorithms_of
 from linkgauge.models.bandwidth.collectives import bus_bandwidth, bus_factor
 from linkgauge.models.bandwidth.message_times import Pace, bounds, pace_of, seconds
@@ -33,7 +33,7 @@ from linkgauge.models.catalog.collectives import collectives
 from linkgauge.models.catalog.links import links
 
 HERE = Path(__file__).resolve().parent
-SHARED = HERE.parents[2] / "shared" / "facts" / "msgsize_curves.csv"
+SHARED = HERE.parents[3] / "shared" / "facts" / "msgsize_curves.csv"
 OURS = HERE / "collective_curves.csv"
 FURTHER = HERE / "further_curves.csv"
 MEGABYTE, MEDIAN, MEDIAN_WITHOUT, INSIDE, NEAR = 10**6, 0.15, 0.25, 0.9, 0.25
