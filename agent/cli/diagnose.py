@@ -96,8 +96,7 @@ def diagnose(
 ) -> None:
     """Find faults of the links of this node, of a recorded node, or of the nodes of a job (NCCL Inspector).
 
-    The command needs no root. If the node is idle, the command measures for some seconds; --level sets how much. Ctrl-C
-    stops the measurement and prints the report so far.
+    The command needs no root. If the node is idle, it measures for some seconds; Ctrl-C ends that with a report so far.
     """
     from .output import reports
 
