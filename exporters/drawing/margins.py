@@ -22,7 +22,7 @@ _MEANINGS = {
     "good": "no finding",
     "warning": "warning",
     "critical": "critical",
-    "unread": "rate not read",
+    "unread": "not read",
 }
 
 

@@ -24,10 +24,10 @@ _RULES = f"""
 .lg .ground {{ fill: var(--back); }} .lg rect {{ fill: var(--panel); stroke: var(--line); stroke-width: 1.2; }}
 .lg rect.ground {{ fill: var(--back); stroke: none; }} .lg rect.bar {{ stroke: var(--soft); }}
 .lg polyline {{ fill: none; }} .lg .track {{ stroke: var(--line); }} .lg .path {{ stroke: var(--path); }}
+.lg .bare {{ stroke-dasharray: 7 5; }}
 .lg .unread {{ stroke-dasharray: 2 4; }} .lg rect.unread {{ stroke-dasharray: 4 4; }}
 .lg .grid {{ stroke: var(--line); }} .lg .band {{ fill: var(--path); stroke: none; }}
 .lg rect.point {{ fill: var(--good); stroke: none; }}
-.lg .bare {{ stroke-dasharray: 7 5; }}
 """
 
 

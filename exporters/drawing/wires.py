@@ -9,7 +9,7 @@ from msgspec import Struct
 from ...models.graph.topology import INSIDE, Link
 from .states import State, States
 
-_RATELESS = frozenset({"internal", "interconnect", *INSIDE})  # connections that often have no known rate
+_RATELESS = frozenset({"internal", "interconnect", *INSIDE}) - {"port"}  # connections that have no rate
 
 
 class Wire(Struct, frozen=True):
@@ -32,14 +32,17 @@ class Wire(Struct, frozen=True):
 def wire_of(states: States, links: Sequence[Link], label: str, end: State = "good") -> Wire:
     """The wire of parallel links. `end`: the state of the port that the link ends at."""
     found = states.of_links(links)
-    inner = links[0].kind in _RATELESS
+    if found == "unread" and links[0].kind in _RATELESS:
+        found = "good"
+    if found not in ("warning", "critical") and end in ("warning", "critical"):
+        found = end
     limits = any(link.id in states.bottleneck for link in links)
     return Wire(
         frozenset(link.id for link in links),
         ", ".join(filter(None, (label, "bottleneck" if limits else ""))),
         _sum([link.rated for link in links]),
         _sum([link.trained if link.trained is not None else link.rated for link in links]),
-        end if found == "good" or inner and found == "unread" else found,
+        found,
         any(link.id in states.bare for link in links),
         tuple(sorted({one.number for link in links for one in states.by_link.get(link.id, ())})),
     )

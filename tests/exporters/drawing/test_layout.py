@@ -146,3 +146,13 @@ def test_a_path_names_its_bottleneck() -> None:
     assert [label.text for label in drawing.labels if "bottleneck" in label.text] == ["31.5 of 63.0 GB/s, bottleneck"]
     assert len([line for line in drawing.lines if line.marked]) == 3  # processor, root port, switch, GPU
     assert path_of(report, "gpu1", "nothing") is None
+
+
+def test_what_was_not_read_is_not_good() -> None:
+    silent = picture(report_of(node("hgx-h100", '[gpu]\nmissing = "not installed"')))
+    assert [box.style for box in silent.boxes if "H100 SXM5" in box.title] == ["device unread"] * 8
+    virtual, _ = drawing_of(report_of(node("vm-p5")), no_path())
+    (ports,) = {line.style for line in virtual.lines if line.width == 2.0}
+    assert ports == "unread"
+    down, _ = drawing_of(screen("nic"), no_path())
+    assert [line.style for line in down.lines if line.style == "critical"] == ["critical"]
