@@ -18,6 +18,7 @@ from ...models.graph.topology import Topology
 from ...models.inventory.assemble import assemble
 from ...models.site.schema import Site
 from ...models.traffic.reading import Reading, of_records
+from ...probes.gpu.gpus import read_gpus_now
 from ...probes.host.guarded import Guarded
 from ...probes.host.host import Host
 from ...probes.network.port_traffic import read_traffic
@@ -34,7 +35,8 @@ _TRAFFIC = (
     Source("disk_traffic", read_disk_traffic, provides=("disk_traffic",)),
 )
 _COMPLETE = 2  # samples with all sources of the group: --once shows the difference
-_CLOCKS = "gpus"
+_GPUS_NOW = Source("gpus_now", read_gpus_now, provides=("gpus_now",))
+_OF_GPUS = (_GPUS_NOW.name, "gpus")
 _NAMES = "pci"  # without this source a GPU has another id
 _CHANGED_SELDOM = named("node", "cpu", "numa", "pci", "kfd", "link_modes", "nvme")
 
@@ -66,7 +68,7 @@ def groups(interval: float) -> tuple[Group, ...]:
         return ((one, every) for one in sources)
 
     return (
-        Group((*each(interval, named("gpus")), *each(seldom, named("gpu_wiring")))),
+        Group((*each(interval, (_GPUS_NOW,)), *each(errors, named("gpus")), *each(seldom, named("gpu_wiring")))),
         Group((*each(errors, named("net", "rdma")), *each(interval, _TRAFFIC))),
         Group(tuple(each(slow, named("pci_links", "disks")))),
         Group(tuple(each(seldom, _CHANGED_SELDOM))),
@@ -141,8 +143,9 @@ class Assembler:
             self._topology = assemble(chain(*self._collected.values()), self._site, self._at).topology
             self._changed = False
         current = self._collected
-        if self._at - self._read_at.get(_CLOCKS, self._at) > self._lasts:  # facts have no time of their own
-            current = {**current, _CLOCKS: tuple(self._facts[_CLOCKS])}
+        for name in _OF_GPUS:  # facts have no time of their own
+            if self._at - self._read_at.get(name, self._at) > self._lasts:
+                current = {**current, name: tuple(self._facts[name])}
         return of_records(chain(*current.values()), self._topology, self._at, self._lasts, self._ahead)
 
 

@@ -33,6 +33,7 @@ _CALLS = (
     Call("nvme_health", "storage.nvme_health:health", "Nvme.critical_warning"),
     Call("nvml", "gpu.nvml:state", "Gpu", opens_driver=True, of_kernel=True),
     Call("nvml_drain", "gpu.nvml_drain:drained", "Pci.drained", opens_driver=True, of_kernel=True),
+    Call("nvml_live", "gpu.nvml_live:values", "nvml_live", opens_driver=True, of_kernel=True),
     Call("nvml_serials", "gpu.nvml_serials:serials", "nvml_serials", opens_driver=True, of_kernel=True),
     Call("nvml_traffic", "gpu.nvml_traffic:peaks", "nvml_traffic", opens_driver=True, of_kernel=True),
     Call("nvml_use", "gpu.nvml_use:use", "nvml_use", opens_driver=True, of_kernel=True),

@@ -72,6 +72,14 @@ def _state(host: Host) -> Iterator[Record]:
     yield from refused
 
 
+def read_gpus_now(host: Host) -> Iterator[Record]:
+    """Yield NVLink traffic, clocks and power of each GPU. read_gpus() reports why they cannot be read."""
+    if (yield from _bound(host)):
+        for record in host.call("nvml_live", deadline=_CHILD * seconds()):
+            if not isinstance(record, NotChecked):
+                yield record
+
+
 def read_gpu_wiring(host: Host) -> Iterator[Record]:
     """Yield identities, affinities, remote ends of `GpuLink`s and `GpuPair`s, which are constant until a reset."""
     if (yield from _bound(host)):

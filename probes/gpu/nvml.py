@@ -42,7 +42,7 @@ def _watts(milliwatts: int) -> float:
     return milliwatts / 1e3
 
 
-_CALLS = (
+CALLS = (
     FieldQuery("address", ("DeviceGetPciInfo",), read=lambda info: pci_address(info.busId)),
     FieldQuery("name", ("DeviceGetName",), read=word),
     FieldQuery("uuid", ("DeviceGetUUID",), read=word),
@@ -92,7 +92,7 @@ _ROWS = (
     _value("remap_pending", _REMAP_PENDING, bool),
     _value("remap_failed", 145, bool),
 )
-_POWER = (
+POWER = (
     _value("power", 186, _watts, ("DeviceGetPowerUsage",)),
     _value("power_limit_default", 189, _watts, ("DeviceGetPowerManagementDefaultLimit",)),
     _value("power_limit", 190, _watts, ("DeviceGetEnforcedPowerLimit",)),
@@ -159,7 +159,7 @@ def state() -> Iterator[Record]:
 
 def _gpu(reader: NvmlReader) -> None:
     """Read one GPU. Raises Refused if the GPU is lost."""
-    for query in _CALLS:
+    for query in CALLS:
         reader.take(query)
     library, handle, fields = reader.library, reader.handle, reader.fields
     reader.attempt("memory", lambda: _memory(reader))
@@ -219,7 +219,7 @@ def _values(reader: NvmlReader) -> Mapping[Field, float | Refused]:
     """
     memory = reader.numbers([*((value.number, 0) for value in (*_MEMORY, *_ROWS)), (_RECOVERY, 0)])
     for value in _MEMORY:
-        _take(reader, value, memory[value.number, 0])
+        take_value(reader, value, memory[value.number, 0])
         if value.query.field in _COUNTED and (count := reader.fields.get(value.query.field)) is not None:
             reader.observe(reader.key, value.query.field, "count", float(count), f"NVML field {value.number}")
     _rows(reader, memory)
@@ -238,9 +238,9 @@ def _values(reader: NvmlReader) -> Mapping[Field, float | Refused]:
 def _power(reader: NvmlReader) -> None:
     """Read power and the times of throttling."""
     throttled = throttle_fields(reader.library.version)
-    answers = reader.numbers((number, 0) for number in (*(value.number for value in _POWER), *throttled.values()))
-    for value in _POWER:
-        _take(reader, value, answers[value.number, 0])
+    answers = reader.numbers((number, 0) for number in (*(value.number for value in POWER), *throttled.values()))
+    for value in POWER:
+        take_value(reader, value, answers[value.number, 0])
     for name, number in throttled.items():
         reader.count(reader.key, name, number, answers[number, 0], "seconds", 1e9)
 
@@ -256,7 +256,7 @@ def _rows(reader: NvmlReader, answers: Mapping[Field, float | Refused]) -> None:
             reader.miss("remap_pending", Reason.NOT_SUPPORTED, "the driver hides remapped rows while MIG is on")
     for value in _ROWS:
         if value.query.field not in reader.fields:
-            _take(reader, value, answers[value.number, 0])
+            take_value(reader, value, answers[value.number, 0])
 
 
 def _recovery(reader: NvmlReader, answer: float | Refused) -> None:
@@ -268,7 +268,7 @@ def _recovery(reader: NvmlReader, answer: float | Refused) -> None:
     reader.fields["recovery"] = action
 
 
-def _take(reader: NvmlReader, value: _Value, answer: float | Refused) -> None:
+def take_value(reader: NvmlReader, value: _Value, answer: float | Refused) -> None:
     """Store a field by its number. If the driver refuses the number, use the call."""
     query = value.query
     if isinstance(answer, Refused) and query.calls:

@@ -22,11 +22,11 @@ SLOW = "nvme nvme_health disks arrays mounts settings services"
 DISCOVERY = "node cpu numa pci gpu_wiring kfd link_modes pci_windows pci_config"
 CALLED = (
     "collective cpu_name device_memory disk_read ethtool fabric_manager host_copy host_memory journal link_load "
-    "nvme_health nvml nvml_drain nvml_serials nvml_traffic nvml_use nvml_wiring pci_config "
+    "nvme_health nvml nvml_drain nvml_live nvml_serials nvml_traffic nvml_use nvml_wiring pci_config "
     "peer_copy port_loopback statvfs tools"
 )
 MEASURING = "collective device_memory disk_read host_copy host_memory peer_copy port_loopback"
-DRIVER = "nvml nvml_drain nvml_serials nvml_traffic nvml_use nvml_wiring"
+DRIVER = "nvml nvml_drain nvml_live nvml_serials nvml_traffic nvml_use nvml_wiring"
 PROBED = "host_copy peer_copy device_memory host_memory port_loopback collective disk_read"
 DUMPS = (
     "amd_smi arrays_text bug_report cpu_text cuda_bandwidth dcgm dmon environment fabric_log fabtests fi_info fio "
