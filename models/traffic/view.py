@@ -117,10 +117,16 @@ def _rise(then: Count | None, now: Count) -> float:
 
 
 def _gpus(before: View, reading: Reading) -> Mapping[str, Gpu]:
-    """The GPUs. One that was there before and is absent is lost, unless no GPU could be read."""
-    failure = None if GPU_LINKS[0] in reading.unread else LOST
-    known = {**before.gpus, **reading.gpus}
-    return {key: reading.gpus.get(key) or Gpu(key=gpu.key, failure=failure) for key, gpu in known.items()}
+    """The GPUs. One that was there before and is absent is lost, unless no GPU could be read. The values of a GPU that
+    fails are older than its failure.
+    """
+    lost = None if GPU_LINKS[0] in reading.unread else LOST
+    found: dict[str, Gpu] = {}
+    for key, gpu in {**before.gpus, **reading.gpus}.items():
+        failure = gpu.failure if key in reading.gpus else lost
+        fails = key not in reading.gpus or failure is not None
+        found[key] = Gpu(key=gpu.key, failure=failure) if fails else gpu
+    return found
 
 
 def _traffic(one: Carrier, view: View, reading: Reading, rises: Mapping[Key, float]) -> Traffic:
@@ -130,10 +136,12 @@ def _traffic(one: Carrier, view: View, reading: Reading, rises: Mapping[Key, flo
         if rise := view.risen.get((place, quantity)):
             risen[quantity] = risen.get(quantity, 0.0) + rise
     is_lost = (one.subject, one.kind) in view.lost
+    gpu = view.gpus.get(one.subject)
+    fails = is_lost or (gpu is not None and gpu.failure is not None)
     return Traffic(
         carrier=one,
-        received=None if is_lost else _rate(one, RECEIVED, view),
-        sent=None if is_lost else _rate(one, SENT, view),
+        received=None if fails else _rate(one, RECEIVED, view),
+        sent=None if fails else _rate(one, SENT, view),
         risen=risen,
         rising=any(key in rises for key in keys),
         state=_state(one, is_lost, reading),

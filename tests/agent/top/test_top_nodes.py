@@ -12,6 +12,7 @@ from linkgauge.agent.top.controls import Controls
 from linkgauge.agent.top.frame import frame
 from linkgauge.exporters.traffic.json import as_json
 from linkgauge.exporters.traffic.tables import as_text
+from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.traffic.selection import Choice, selected
 from linkgauge.models.traffic.view import Traffic, View
 from tests.support.traffic_nodes import SECOND, SECONDS, described, first, second, views
@@ -92,7 +93,7 @@ def test_a_lost_gpu_and_one_that_comes_back() -> None:
     again = described(SECOND, 3 * SECONDS)
     _, gone, returned, last = views([first(), lost, back, again])
     assert [(one.state, one.received) for one in gone.links if one.carrier.name == "gpu1"][0] == ("GPU is lost", None)
-    assert {gpu.key: gpu.failure for gpu in gone.gpus.values() if gpu.failure} == {"gpu1": "GPU is lost"}
+    assert [gpu for gpu in gone.gpus.values() if gpu.failure] == [Gpu(key="gpu1", failure="GPU is lost")]
     assert link(gone, "gpu0", "nvlink").received == 300e9
     assert link(returned, "gpu1", "nvlink").state == "17 of 18 links"
     assert link(last, "gpu1", "nvlink").received == 0.0
