@@ -60,11 +60,19 @@ class Waiting(Struct, frozen=True, dict=True):
         return {name for one in whose for name in self.names_of[one] if name not in self.measured}
 
     def explained_by_links(self, by_whom: Mapping[Who, Collection[Late]]) -> set[Who]:
-        """Late because of slow links, or because they waited for those. Not who is late for longer than links cost."""
+        """Late because of slow links, or because they waited for those. Not who is late for longer than links cost.
+
+        A slow link delays all members of its communicator alike: who is late in that one too is late by itself.
+        """
         lost = (sum(self.slow.get(name, 0.0) for name in names) for names in self.names_of.values())
         most = _MORE * max(lost, default=0.0)
-        longer = {one for one, late in by_whom.items() if max(each.total for each in late) > most}
         members = {one for name in self.slow for one in self.members.get(name, ())}
+        longer = {
+            one
+            for one, late in by_whom.items()
+            if max(each.total for each in late) > most
+            and (one not in members or any(each.communicator in self.slow for each in late))
+        }
         return self.behind(members - longer, longer) if most else set()
 
 
