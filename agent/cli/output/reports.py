@@ -188,8 +188,8 @@ def terminal_columns(output: str | None) -> int | None:
 
 
 def rendered_topology(snapshot: Snapshot, form: str) -> str:
-    """Render the topology: "text", "json", "nccl-xml", "dot", the matrix of path types ("matrix"), of link rates
-    ("rates") or of the rates of copies ("copies"), or the "conflicts" between sources.
+    """Render the topology: "text", "json", "nccl-xml", "hwloc-xml", "dot", the matrix of path types ("matrix"), of
+    link rates ("rates") or of the rates of copies ("copies"), or the "conflicts" between sources.
     """
     if form == "json":
         import msgspec
@@ -199,6 +199,8 @@ def rendered_topology(snapshot: Snapshot, form: str) -> str:
         from ....exporters.formats.nccl_xml import as_nccl_xml
 
         return as_nccl_xml(snapshot)
+    if form == "hwloc-xml":
+        return _hwloc_xml(snapshot)
     if form == "dot":
         from ....exporters.formats.graphviz import as_dot
 
@@ -221,3 +223,13 @@ def rendered_topology(snapshot: Snapshot, form: str) -> str:
     from ....exporters.text.tree import as_tree
 
     return as_tree(snapshot.topology)
+
+
+def _hwloc_xml(snapshot: Snapshot) -> str:
+    """The topology for hwloc. Raises BadInput if hwloc could not read it."""
+    from ....exporters.formats.hwloc_xml import as_hwloc_xml
+
+    try:
+        return as_hwloc_xml(snapshot)
+    except ValueError as wrong:
+        raise site_file.BadInput(f"--format hwloc-xml: {wrong}") from None
