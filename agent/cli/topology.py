@@ -64,4 +64,4 @@ def topology(
             write(picture_of(root, source, site, with_tools, path, reports.further(None, redfish)), output)
             return
         snapshot = reports.snapshot_of(root, source, site, with_tools, redfish=redfish)
-    write(reports.rendered_topology(snapshot, views[0] if views else "matrix" if matrix else form), output)
+        write(reports.rendered_topology(snapshot, views[0] if views else "matrix" if matrix else form), output)
