@@ -66,7 +66,7 @@ def plan_of(job: Job, layout: Layout, cluster: Cluster) -> Plan:
         critical_tokens=exchanged * data.seconds / step.compute if data else None,
         tensor_limit=tensor_limit(
             sizes.used_width(job.network),
-            cluster.reached,
+            cluster.reached * cluster.peak(layout.precision) / cluster.flops,
             inner.rate * cluster.algorithms.near["all_reduce"].share,
         ),
     )

@@ -74,6 +74,11 @@ def test_fp8_doubles_the_rate_of_products_alone(machine: str, gain: float) -> No
     assert plain / low == pytest.approx(gain, abs=0.1)
 
 
+def test_the_limit_of_tensor_parallelism_in_fp8_is_half() -> None:
+    plain, low = (plan_of(LLAMA, Layout(8, 4, 8, precision=name), POD).tensor_limit for name in ("bf16", "fp8"))
+    assert low == pytest.approx(plain / 2, rel=0.01)
+
+
 def test_a_gpu_without_fp8_is_refused() -> None:
     where = cluster("nvidia-dgx-a100", 8)
     for call in (
