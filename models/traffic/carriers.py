@@ -12,7 +12,8 @@ from ..graph.path_types import natural
 from ..graph.topology import Link, Topology
 
 _BUNDLED = ("nvlink", "xgmi", "c2c")
-_PCIE_ENDS = frozenset({"gpu", "nic", "nvme", "upstream-port"})
+_RESTING = frozenset({"gpu", "upstream-port"})  # their drivers lower the speed of idle links (models/rules/pcie)
+_PCIE_ENDS = _RESTING | {"nic", "nvme"}
 ORDER = (*_BUNDLED, "port", "net", "disk", "pcie")  # kinds of carriers
 # Quantities of received and sent bytes, by kind. The first one that a device counts is used: EFA has its own counters.
 RECEIVED: Mapping[str, tuple[str, ...]] = {
@@ -41,6 +42,7 @@ class Carrier(Struct, frozen=True, kw_only=True):
     trained: float | None = None  # of those that are active
     expected_in: float | None = None  # what good links of this grade reach
     expected_out: float | None = None
+    rests: bool = False  # it runs at a lower rate while it is idle
     links: int = 1
     down: int = 0  # links that are known to be down
     counted_at: tuple[str, ...] = ()  # ids of the devices that count its errors
@@ -146,6 +148,7 @@ def _pcie(topology: Topology) -> Iterator[Carrier]:
                 trained=link.trained,
                 expected_in=typical,
                 expected_out=typical,
+                rests=topology.kind(address) in _RESTING,
                 down=int(link.trained == 0),
                 counted_at=(link.b, link.a),
                 errors=frozenset(one for one in ERRORS if one.startswith(_OF_PCIE)),

@@ -35,9 +35,11 @@ class Traffic(Struct, frozen=True, kw_only=True):
 
     @property
     def is_slower(self) -> bool:
-        """Whether the link runs below the rate that both ends support."""
+        """Whether the link runs below the rate that both ends support, and not because it is idle."""
         trained, rated = self.carrier.trained, self.carrier.rated
-        return trained is not None and rated is not None and trained < rated * 0.999  # rates may be rounded
+        if self.carrier.rests or trained is None or rated is None:
+            return False
+        return trained < rated * 0.999  # rates may be rounded
 
     @property
     def has_news(self) -> bool:

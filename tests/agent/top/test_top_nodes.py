@@ -15,6 +15,7 @@ from linkgauge.exporters.traffic.tables import as_text
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.traffic.selection import Choice, selected
 from linkgauge.models.traffic.view import Traffic, View
+from tests.support.nodes.described import ALL, node
 from tests.support.traffic_nodes import SECOND, SECONDS, described, first, second, views
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "top"
@@ -139,6 +140,14 @@ def test_values_without_a_new_answer_are_unknown_after_some_seconds() -> None:
     assert (link(soon, "gpu0", "nvlink").received, soon.gpus["0000:1b:00.0"].clock) == (300e9, 1755e6)
     assert (link(late, "gpu0", "nvlink").received, late.gpus["0000:1b:00.0"].clock) == (None, None)
     assert (link(late, "gpu0", "nvlink").state, late.gpus["0000:1b:00.0"].failure) == (None, None)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_healthy_node_has_no_marked_link(name: str) -> None:
+    """Links of GPUs that are slower at rest are no news. Ports without a cable have a state."""
+    (view,) = views([node(name)])
+    marked = [(one.carrier.name, one.carrier.kind, one.state) for one in view.links if one.state or one.is_slower]
+    assert [one for one in marked if one[1] not in ("port", "net")] == []
 
 
 @pytest.mark.parametrize(
