@@ -146,6 +146,17 @@ def test_only_paths_of_redfish_are_read() -> None:
     assert asked == ["/redfish/v1/", "/redfish/v1/Chassis", CHASSIS]
 
 
+class Session(redfish._Session):
+    """Resources without a server."""
+
+    def __init__(self, resources: dict[str, Any]) -> None:
+        self.resources = resources
+
+    def get(self, path: object) -> Any:
+        value = self.resources.get(path) if isinstance(path, str) else None
+        return value if isinstance(value, dict) else {}
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 300) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -155,18 +166,12 @@ VALUES = st.recursive(
 
 @given(st.sampled_from(sorted(GOOD)), st.data())
 def test_any_value_in_any_place_gives_records(path: str, data: st.DataObject) -> None:
-    """The resources are read without a server: a session is replaced by a dictionary."""
     resource = dict(GOOD[path])
     for name in list(resource):
         resource[name] = data.draw(VALUES | st.just(resource[name]))
     resources = {**GOOD, path: resource}
 
-    class Session(redfish._Session):
-        def get(self, path: object) -> Any:
-            value = resources.get(path) if isinstance(path, str) else None
-            return value if isinstance(value, dict) else {}
-
-    session = Session(Controller(url="http://x"))
+    session = Session(resources)
     for _, chassis in session.members(session.get("/redfish/v1/"), "Chassis"):
         for one in (*redfish._links(session, chassis, frozenset({GPU, DISK})), *redfish._parts(session, chassis)):
             assert isinstance(one, Fact)

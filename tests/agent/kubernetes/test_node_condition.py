@@ -163,7 +163,7 @@ def test_the_service_sets_the_condition(started: Callable[..., Node], api: Api) 
     hgx.cycle()
     until(lambda: status(api) == "False")
     hgx.host.recorded = node("hgx-h100")
-    assert [hgx.cycle().verdict for _ in range(20)][-1] == "ok"
+    assert any(hgx.cycle().verdict == "ok" for _ in range(20))
     until(lambda: status(api) == "True")
 
 
@@ -178,7 +178,7 @@ def test_an_api_that_hangs_delays_no_cycle(started: Callable[..., Node], api: Ap
     hgx = started(NARROW)
     hgx.cycle()
     assert api.hanging.wait(60)
-    assert [hgx.cycle().verdict for _ in range(3)] == ["failed"] * 3
+    assert [hgx.cycle().verdict for _ in range(2)] == ["failed"] * 2
     assert api.changes == []
     api.hangs = False
     api.go_on.set()
@@ -191,7 +191,7 @@ def test_the_service_taints_devices(started: Callable[..., Node], api: Api) -> N
     hgx.cycle()
     until(lambda: len(api.rules) == 1)
     hgx.host.recorded = node("hgx-h100")
-    hgx.cycle(20)
+    assert any(hgx.cycle().verdict == "ok" for _ in range(20))
     until(lambda: not api.rules)
 
 
