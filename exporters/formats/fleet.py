@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...models.facts.units import as_bytes, as_gigabytes
 from ...models.fleet.rows import measured
-from ...models.fleet.tables import Fleet
 from ..text.terminal import WIDTH, hanging, safe
 from ..text.vocabulary import counted, device_counts, kind_in_words
+
+if TYPE_CHECKING:
+    from ...models.fleet.tables import Fleet
 
 Record: TypeAlias = Mapping[str, Any]
 _MOST = 20  # lines of a table; CSV has all

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import jinja2
 from msgspec import Struct
 
 from ... import __version__
-from ...models.fleet.tables import Fleet
 from ..formats.fleet import absence, cost, difference, gap, in_words, reasons_by_node, records
 from ..text.quantities import quantity
 from ..text.terminal import safe
+
+if TYPE_CHECKING:
+    from ...models.fleet.tables import Fleet
 
 _TEMPLATE = "fleet.html.jinja"
 _MOST = 500  # rows of a table: a browser stays fast

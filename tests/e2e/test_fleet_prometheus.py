@@ -8,6 +8,7 @@ import ssl
 import time
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from threading import Thread
@@ -26,10 +27,10 @@ from tests.support.peers.prometheus_server import free_port, running, text_serve
 from tests.support.programs.certificates import authority, certificate, needs_openssl
 from tests.support.screens import screen
 
-pytest.importorskip("ibis", reason="the extra [fleet] is not installed")
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.slow,
+    pytest.mark.skipif(not find_spec("ibis"), reason="the extra [fleet] is not installed"),
     pytest.mark.skipif(not shutil.which("prometheus"), reason="prometheus is not installed"),
 ]
 NODES = 40

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,10 @@ from linkgauge.models.fleet.rows import Row
 from linkgauge.models.site.schema import read_site
 from tests.support.fleet.reports import write
 
-pytest.importorskip("ibis", reason="the extra [fleet] is not installed")
-pytest.importorskip("duckdb", reason="the extra [fleet] is not installed")
-pyarrow = pytest.importorskip("pyarrow")
-pytest.importorskip("pyarrow.parquet")
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not find_spec("ibis"), reason="the extra [fleet] is not installed"),
+]
 
 
 def run(*words: str | Path) -> Result:
@@ -86,6 +86,8 @@ def test_the_page_is_complete(folder: Path) -> None:
 
 def parquet_files(folder: Path) -> dict[str, Path]:
     """Files of other columns, with another type of a column, and with damaged pages."""
+    import pyarrow.parquet
+
     files = {name: folder / f"{name}.parquet" for name in ("other", "typed", "holed")}
     columns = {name: ["x" * 100] * 50 for name in Row._fields}
     pyarrow.parquet.write_table(pyarrow.table({"other": [1]}), files["other"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +15,25 @@ from hypothesis import strategies as st
 from linkgauge.exporters.formats.json import as_json
 from tests.support.screens import screen
 
-pyarrow = pytest.importorskip("pyarrow", reason="the extra [fleet] is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not find_spec("pyarrow"), reason="the extra [fleet] is not installed"),
+]
 
-from linkgauge.agent.fleet.ingest import ingest  # noqa: E402
 
-pytestmark = pytest.mark.slow
-WHOLE = json.loads(as_json(screen("pcie")))
-# Small, so that a random place is one that matters.
-SMALL: dict[str, Any] = {
-    **{key: WHOLE[key] for key in ("schema", "node", "taken_at", "source", "profile", "verdict", "findings")},
-    "coverage": {"corroborated": {}, "uncorroborated": WHOLE["coverage"]["uncorroborated"][:2]},
-    "levels": [{"op": "copy", "ends": ["numa0", "gpu0"], "observed": 5e10}],
-    "topology": {"devices": WHOLE["topology"]["devices"][42:50], "links": WHOLE["topology"]["links"][-3:]},
-    "not_checked": WHOLE["not_checked"],
-}
+@cache
+def small() -> dict[str, Any]:
+    """The JSON of a report with few values, so that a random place is one that matters."""
+    whole = json.loads(as_json(screen("pcie")))
+    return {
+        **{key: whole[key] for key in ("schema", "node", "taken_at", "source", "profile", "verdict", "findings")},
+        "coverage": {"corroborated": {}, "uncorroborated": whole["coverage"]["uncorroborated"][:2]},
+        "levels": [{"op": "copy", "ends": ["numa0", "gpu0"], "observed": 5e10}],
+        "topology": {"devices": whole["topology"]["devices"][42:50], "links": whole["topology"]["links"][-3:]},
+        "not_checked": whole["not_checked"],
+    }
+
+
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -55,6 +62,8 @@ def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 def outcome(folder: Path, content: bytes) -> tuple[int, int]:
     """The number of files of rows, and of skipped reports."""
+    from linkgauge.agent.fleet.ingest import ingest
+
     file = folder / "report.json"
     file.write_bytes(content)
     rows, skipped = ingest([str(file)], str(folder))
@@ -66,8 +75,8 @@ def outcome(folder: Path, content: bytes) -> tuple[int, int]:
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_a_report_with_another_value(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    path = data.draw(st.sampled_from(places(SMALL)))
-    content = json.dumps(changed(SMALL, path, data.draw(VALUES))).encode()
+    path = data.draw(st.sampled_from(places(small())))
+    content = json.dumps(changed(small(), path, data.draw(VALUES))).encode()
     assert sum(outcome(tmp_path_factory.getbasetemp(), content)) == 1
 
 
@@ -78,5 +87,5 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> 
 
 
 def test_the_report_itself(tmp_path: Path) -> None:
-    assert outcome(tmp_path, json.dumps(SMALL).encode()) == (1, 0)
+    assert outcome(tmp_path, json.dumps(small()).encode()) == (1, 0)
     assert outcome(tmp_path, b'{"schema": "linkgauge.report/2"}') == (0, 1)

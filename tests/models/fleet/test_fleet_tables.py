@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
 
+from linkgauge.exporters.formats.fleet import as_text, reasons_by_node
+from linkgauge.exporters.html.fleet_page import as_html
 from linkgauge.models.fleet.rows import Measured, Row, measured, rows_of
 from linkgauge.models.graph.topology import Topology
 from linkgauge.models.report import Report
 from tests.support.fleet.reports import half_ports, healthy, lost_nic, noisy, slow_gpu
 from tests.support.screens import screen
 
-ibis = pytest.importorskip("ibis", reason="the extra [fleet] is not installed")
-pandas = pytest.importorskip("pandas")
-pyarrow = pytest.importorskip("pyarrow")
+if TYPE_CHECKING:
+    from linkgauge.models.fleet.tables import Fleet
 
-from linkgauge.agent.fleet.ingest import SCHEMA  # noqa: E402
-from linkgauge.exporters.formats.fleet import as_text, reasons_by_node  # noqa: E402
-from linkgauge.exporters.html.fleet_page import as_html  # noqa: E402
-from linkgauge.models.catalog import machines  # noqa: E402
-from linkgauge.models.fleet.agreement import agreed  # noqa: E402
-from linkgauge.models.fleet.tables import Fleet, evaluate  # noqa: E402
-
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not find_spec("ibis"), reason="the extra [fleet] is not installed"),
+]
 
 
 def with_firmware(report: Report, **versions: str) -> Report:
@@ -62,6 +60,13 @@ def rows() -> list[Row]:
 
 
 def tables_of(several: Iterable[Row], engine: str = "duckdb") -> Fleet:
+    import ibis
+    import pandas
+    import pyarrow
+
+    from linkgauge.agent.fleet.ingest import SCHEMA
+    from linkgauge.models.fleet.tables import evaluate
+
     pytest.importorskip(engine)
     connection = getattr(ibis, engine).connect()
     frame = pandas.DataFrame(several, columns=Row._fields)
@@ -112,12 +117,17 @@ def test_the_fleet_corroborates_rates_of_ports(found: Fleet) -> None:
 
 
 def test_two_engines_give_the_same_tables(found: Fleet) -> None:
+    import pandas
+
     other = tables_of(rows(), "polars")
     for name, table in found.tables.items():
         pandas.testing.assert_frame_equal(table, other.tables[name], check_dtype=False, obj=name)
 
 
 def test_what_the_fleet_agrees_on(found: Fleet) -> None:
+    from linkgauge.models.catalog import machines
+    from linkgauge.models.fleet.agreement import agreed
+
     (machine,) = agreed(found, machines())
     assert (machine.name, machine.gpus, machine.links) == ("hgx-h100-8", 8, 18)
     rates: dict[tuple[str, ...], Any] = {one.ends: one for one in machine.rates}
