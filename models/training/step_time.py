@@ -137,7 +137,8 @@ def _compute(job: Job, layout: Layout, cluster: Cluster) -> float:
     uneven = math.ceil(network.layers / layout.pipeline) / network.layers
     work = passes * each * job.tokens / layout.gpus * _largest_stage(job, layout)
     low = 2 * (sizes.active_parameters(network) - sizes.embedding(network)) / each
-    products = work / (EFFICIENCY * cluster.reached) * (1 - low + low * cluster.flops / cluster.peak(layout.precision))
+    saved = low * (1 - cluster.flops / cluster.peak(layout.precision))  # what slows products stays as it is
+    products = work / cluster.reached * (1 / EFFICIENCY - saved)
     weights = sizes.outside_experts(network) + sizes.in_experts(network) / layout.expert
     read = passes * BF16 * weights * uneven / layout.tensor * layout.micro_batches(job)
     stored = sizes.activation_bytes(network) * network.layers * job.tokens / layout.gpus * uneven * layout.pipeline

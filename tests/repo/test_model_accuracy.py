@@ -40,13 +40,13 @@ def test_the_docs_show_the_further_trainings() -> None:
     assert done.stdout in (ROOT / "docs" / "reference" / "accuracy.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["further_curves.csv", "training_runs.toml"])
+@pytest.mark.parametrize("name", ["collectives/further_curves.csv", "training_runs.toml"])
 def test_every_published_number_has_a_source(name: str) -> None:
     if name.endswith("csv"):
         with (ROOT / "bench" / "accuracy" / name).open(encoding="utf-8") as file:
             sources = [row["source"] for row in csv.DictReader(file)]
     else:
         sources = [one.source for one in training_runs.read().run]
-    assert len(sources) >= {"further_curves.csv": 60, "training_runs.toml": 30}[name]
+    assert len(sources) >= {"collectives/further_curves.csv": 60, "training_runs.toml": 30}[name]
     assert all(sources)
     assert len({source.split(",")[0] for source in sources}) >= 6
