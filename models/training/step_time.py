@@ -52,6 +52,7 @@ class Step(Struct, frozen=True):
 
     layout: Layout
     compute: float
+    moved: float  # of compute: operations outside matrix products, at the rate of the memory and not of the clock
     bubble: float  # idle time of stages during the first and last micro-batch, at `usual`
     waits: Mapping[str, Wait] = field(default_factory=dict)  # tensor, context, expert, pipeline, data
     update: float = 0.0  # of the optimizer
@@ -65,7 +66,8 @@ class Step(Struct, frozen=True):
 def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = None) -> Step:
     """The step of a possible layout. `paces` caches the timing of GPU groups between calls for one cluster."""
     known = {} if paces is None else paces
-    compute = _compute(job, layout, cluster)
+    moved = _moved(job, layout, cluster)
+    compute = _products(job, layout, cluster) + moved
     times = {
         "tensor": _tensor(job, layout, cluster, known),
         "context": _context(job, layout, cluster, known),
@@ -92,6 +94,7 @@ def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = No
     return Step(
         layout=layout,
         compute=compute,
+        moved=moved,
         bubble=inside * idle,
         waits=waits,
         update=update,
@@ -130,20 +133,28 @@ def _hidden(job: Job, layout: Layout, compute: float, times: Mapping[str, float]
     }
 
 
-def _compute(job: Job, layout: Layout, cluster: Cluster) -> float:
-    """On the stage with most work. At least the time to read its weights from memory for each micro-batch."""
+def _products(job: Job, layout: Layout, cluster: Cluster) -> float:
+    """Matrix products, on the stage with most work. At least the time to read its weights for each micro-batch."""
     passes, network = 4 if layout.recompute else 3, job.network
     each = sizes.forward_flops(network, job.sequence)
-    uneven = math.ceil(network.layers / layout.pipeline) / network.layers
     work = passes * each * job.tokens / layout.gpus * _largest_stage(job, layout)
     low = 2 * (sizes.active_parameters(network) - sizes.embedding(network)) / each
     saved = low * (1 - cluster.flops / cluster.peak(layout.precision))  # what slows products stays as it is
-    products = work / cluster.reached * (1 / EFFICIENCY - saved)
     weights = sizes.outside_experts(network) + sizes.in_experts(network) / layout.expert
-    read = passes * BF16 * weights * uneven / layout.tensor * layout.micro_batches(job)
-    stored = sizes.activation_bytes(network) * network.layers * job.tokens / layout.gpus * uneven * layout.pipeline
-    memory = cluster.gpu.memory_rate or math.inf
-    return max(products, read / memory) + passes / 3 * _MOVED * stored / memory
+    read = passes * BF16 * weights * _uneven(job, layout) / layout.pipeline / layout.tensor * layout.micro_batches(job)
+    return max(work / cluster.reached * (1 / EFFICIENCY - saved), read / (cluster.gpu.memory_rate or math.inf))
+
+
+def _moved(job: Job, layout: Layout, cluster: Cluster) -> float:
+    """Operations outside matrix products: the stored activations, moved several times through memory."""
+    passes = 4 if layout.recompute else 3
+    stored = sizes.activation_bytes(job.network) * job.network.layers * job.tokens / layout.gpus * _uneven(job, layout)
+    return passes / 3 * _MOVED * stored / (cluster.gpu.memory_rate or math.inf)
+
+
+def _uneven(job: Job, layout: Layout) -> float:
+    """Layers of the largest stage, relative to the mean."""
+    return math.ceil(job.network.layers / layout.pipeline) * layout.pipeline / job.network.layers
 
 
 def _largest_stage(job: Job, layout: Layout) -> float:
