@@ -280,6 +280,8 @@ def measured() -> dict[str, str]:
         name: subprocess.run([sys.executable, "-m", *line], cwd=DOCS.parent, check=True, capture_output=True, text=True)
         for name, line in BENCHMARKS.items()
     }
+    if lacking := [name for name, one in done.items() if "nothing to compare with" in one.stdout]:
+        sys.exit(f"{', '.join(lacking)}: the published numbers in ../shared are absent; nothing was written")
     return {name: _as_block(one.stdout) for name, one in done.items()}
 
 
