@@ -11,7 +11,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...exporters.formats.json import as_json
-from ...exporters.html.front_page import front_page
 from ...exporters.metrics.prometheus import page
 from ...exporters.metrics.sample import Round
 from ...models.facts.reason import Reason
@@ -22,7 +21,7 @@ from ...models.report import Coverage, Finding, Report
 from ...models.site.gate import Gate
 from ..state.gate_view import gate_view
 
-Form: TypeAlias = Literal["metrics", "openmetrics", "report", "front", "html"]
+Form: TypeAlias = Literal["metrics", "openmetrics", "report", "front", "whole", "html"]  # front: for strangers
 _MISSED = 4  # cycles without a report after which the status is unknown
 _NO_REPORT = Report(node=None, taken_at=None, source="live", context="host", profile=None, verdict="unknown")
 _QUICK = 1  # gzip level: shrinks a page to a tenth in a millisecond
@@ -127,8 +126,10 @@ def _rendered(published: _Published, form: Form) -> bytes:
         from ...exporters.html.report_page import as_html  # jinja2 is loaded at the first request
 
         return as_html(published.report).encode()
-    if form == "front":
-        return front_page(published.report).encode()
+    if form in ("front", "whole"):
+        from ...exporters.html.front_page import front_page
+
+        return front_page(published.report, trusted=form == "whole").encode()
     return page(
         published.report, published.round, published.labels, published.detail, openmetrics=form == "openmetrics"
     )

@@ -46,7 +46,7 @@ def reply(pages: Pages, request: Request) -> Response:
         new = "application/openmetrics-text" in request.accept
         return _page(pages, request, "openmetrics" if new else "metrics", OPENMETRICS if new else TEXT)
     if request.path == "/":
-        return _page(pages, request, "front", "text/html; charset=utf-8")
+        return _html(pages, request, "whole" if request.trusted else "front")
     if request.path == "/healthz":
         return sentence(200, "ok") if pages.alive() else sentence(503, "the service has not completed a cycle in time")
     if request.path == "/ready":
@@ -54,7 +54,8 @@ def reply(pages: Pages, request: Request) -> Response:
         return sentence(200 if ready else 503, why)
     if request.path in ("/report", "/report.html"):
         if request.trusted:
-            return _report(pages, request)
+            json = request.path == "/report"
+            return _page(pages, request, "report", "application/json") if json else _html(pages, request, "html")
         return sentence(403, "the report needs a request from this machine, a password or a client certificate")
     return sentence(404, "no such page: use /metrics, /report, /report.html, /healthz, /ready or /")
 
@@ -64,14 +65,12 @@ def sentence(status: int, text: str, headers: Mapping[str, str] | None = None) -
     return Response(status, f"{text}\n".encode(), {**_HEADERS, "Content-Type": _PLAIN, **(headers or {})})
 
 
-def _report(pages: Pages, request: Request) -> Response:
-    """The report as JSON or, with the styles that its policy names, as a page."""
-    if request.path == "/report":
-        return _page(pages, request, "report", "application/json")
+def _html(pages: Pages, request: Request, form: Form) -> Response:
+    """A page with the styles that its policy names."""
     from ...exporters.html.styles import policy  # jinja2 is loaded at the first request
 
     allowed = {"Content-Security-Policy": f"{policy()}; frame-ancestors 'none'"}
-    return _page(pages, request, "html", "text/html; charset=utf-8", allowed)
+    return _page(pages, request, form, "text/html; charset=utf-8", allowed)
 
 
 def _page(pages: Pages, request: Request, form: Form, kind: str, further: Mapping[str, str] | None = None) -> Response:

@@ -1,55 +1,49 @@
-"""The front page of the service: the verdict, the findings, and links to the other pages."""
+"""The front page of the service: the page of the report with links, for strangers without what needs a login."""
 
 from __future__ import annotations
 
-from html import escape
+from msgspec.structs import replace
 
-from ... import __version__
-from ...models.diagnosis.verdict import why_unknown
 from ...models.facts.reason import Reason
-from ...models.report import Report
+from ...models.facts.records import NotChecked
+from ...models.graph.topology import Topology
+from ...models.report import Finding, Report
+from .report_page import as_html
 
-_MOST = 8  # unchecked items
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>linkgauge: {node}</title></head><body>
-<h1>{node}: {verdict}</h1>
-<p>linkgauge {version}, {when}</p>{unknown}
-<ul>
-{findings}
-</ul>
-<p><a href="/report.html">report</a> <a href="/report">JSON</a> <a href="/metrics">metrics</a>
-<a href="/healthz">health</a></p>
-</body></html>
-"""
+_PAGES = (
+    ("/report.html", "report as a file"),
+    ("/report", "JSON"),
+    ("/metrics", "metrics"),
+    ("/healthz", "health"),
+    ("/ready", "gate"),
+)
+_HIDDEN = (
+    "Evidence, causes, steps and the picture of the node need a request from the node itself, a password or a client "
+    "certificate. On the node, linkgauge diagnose shows them."
+)
 
 
-def front_page(report: Report) -> str:
-    """A short HTML page without scripts."""
-    findings = [
-        f"{one.severity} {one.code}: {one.message}" + (f" (stale: {one.stale})" if one.stale else "")
-        for one in report.findings
-        if one.silenced is None
-    ]
-    return _PAGE.format(
-        node=escape(report.node or "this node"),
-        verdict=report.verdict,
-        version=escape(__version__),
-        unknown=_why_unknown(report) if report.verdict == "unknown" else "",
-        when=escape(report.taken_at or "no report yet"),
-        findings="\n".join(f"<li>{escape(text)}</li>" for text in findings or ["no findings"]),
+def front_page(report: Report, trusted: bool = False) -> str:
+    """The page of the report with links to the other pages; not `trusted`: what every client may read."""
+    return as_html(report, _PAGES) if trusted else as_html(_public(report), _PAGES, _HIDDEN)
+
+
+def _public(report: Report) -> Report:
+    """The report with what the metrics have too: no evidence, no remedy, no detail of a failure, no topology."""
+    return replace(
+        report,
+        findings=tuple(_told(one) for one in report.findings if one.silenced is None),
+        not_checked=tuple(map(_named, report.not_checked)),
+        training=None,
+        topology=Topology(),
     )
 
 
-def _why_unknown(report: Report) -> str:
-    """Why the verdict is unknown, what was not checked, and the command that shows the details.
+def _told(one: Finding) -> Finding:
+    return replace(one, cause=None, expected_source=None, location={}, evidence=(), remedy=None, steps=())
 
-    The page shows what the metric linkgauge_not_checked has: every client may read it.
-    """
-    stopped = next((one.detail for one in report.not_checked if one.reason is Reason.STOPPED), None)
-    if stopped:
-        return f"\n<p>The verdict is unknown: {escape(stopped)}. The log of the service has the reason.</p>"
-    gaps = dict.fromkeys(f"{one.what.partition('.')[0]} ({one.reason.value})" for one in report.not_checked)
-    shown = f" Not checked: {', '.join([*gaps][:_MOST])}." if gaps else ""
-    more = " On the node, <code>linkgauge diagnose</code> shows the details."
-    return f"\n<p>The verdict is unknown. {escape(why_unknown(report)[0] + shown)}{more}</p>"
+
+def _named(one: NotChecked) -> NotChecked:
+    if one.reason is Reason.STOPPED:
+        return one
+    return NotChecked(what=one.what.partition(".")[0], subject="node", reason=one.reason, detail=one.reason.value)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import jinja2
 from msgspec import Struct
 
 from ...models.diagnosis.headlines import action, one_line
 from ...models.diagnosis.verdict import why_unknown
+from ...models.facts.reason import Reason
 from ...models.inventory.device_names import place_in_words
 from ...models.report import Finding, Report
 from ..drawing.curves import curves_of
@@ -41,8 +43,8 @@ class _Shown(Struct, frozen=True):
     rows: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def as_html(report: Report) -> str:
-    """The whole page. All texts are escaped."""
+def as_html(report: Report, pages: Sequence[tuple[str, str]] = (), hidden: str = "") -> str:
+    """The whole page. All texts are escaped. `pages`: paths and names of links; `hidden`: what the page leaves out."""
     with open(os.path.join(os.path.dirname(__file__), _TEMPLATE), encoding="utf-8") as file:
         template = jinja2.Environment(autoescape=True, trim_blocks=True, finalize=_visible).from_string(file.read())
     curves = tuple(curves_of(report))
@@ -51,7 +53,9 @@ def as_html(report: Report) -> str:
         node=report.node or (title_of(report.job) if report.job else "this node"),
         todo=_TODO[action(report)],
         origin={"live": "this machine", "capture": "a capture", "dumps": "outputs of tools"}[report.source],
-        unknown=why_unknown(report)[0] if report.verdict == "unknown" else "",
+        unknown=_unknown(report) if report.verdict == "unknown" else "",
+        pages=pages,
+        hidden=hidden,
         findings=[_shown(one) for one in active(report)],
         none_found="No finding. The last section says what was judged and what was not.",
         cost=[*sentences(report, report.training)] if report.training else [],
@@ -74,6 +78,13 @@ def as_html(report: Report) -> str:
         script=script(),
         policy=policy(),
     )
+
+
+def _unknown(report: Report) -> str:
+    stopped = next((one.detail for one in report.not_checked if one.reason is Reason.STOPPED), None)
+    if stopped:
+        return f"The verdict is unknown: {stopped}. The log of the service has the reason."
+    return why_unknown(report)[0]
 
 
 def _visible(value: object) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+from html import escape
 from typing import Literal, NamedTuple
 
 import pytest
@@ -17,6 +18,7 @@ from linkgauge.agent.web.pages import Pages
 from linkgauge.agent.web.responses import Request, reply
 from linkgauge.agent.web.server import serving
 from linkgauge.exporters.formats.json import as_json
+from linkgauge.exporters.html.front_page import front_page
 from linkgauge.exporters.html.report_page import as_html
 from linkgauge.exporters.html.styles import policy
 from linkgauge.exporters.metrics.prometheus import page
@@ -64,10 +66,10 @@ def test_the_other_pages() -> None:
         "/metrics/": (404, "text/plain"),
     }
     assert told["/report"].body.decode() == as_json(report("hgx-h100"))
-    assert b"<h1>hgx: ok</h1>" in told["/"].body
+    assert told["/"].body.decode() == front_page(report("hgx-h100"), trusted=True)
     assert told["/report.html"].body.decode() == as_html(report("hgx-h100"))
-    assert told["/report.html"].headers["content-security-policy"] == f"{policy()}; frame-ancestors 'none'"
-    assert told["/"].headers["content-security-policy"] == "default-src 'none'"
+    for path in ("/", "/report.html"):
+        assert told[path].headers["content-security-policy"] == f"{policy()}; frame-ancestors 'none'"
     assert (head.status, head.body, int(head.headers["content-length"]) > 10_000) == (200, b"", True)
     assert {(got.status, got.headers["allow"]) for got in posts} == {(405, "GET, HEAD")}
     assert {got.headers["server"] for got in (*told.values(), head, *posts)} == {"linkgauge"}
@@ -81,11 +83,26 @@ def test_the_report_is_not_for_strangers() -> None:
         assert reply(pages, Request("GET", path, trusted=True)).status == 200
 
 
+def test_strangers_see_no_evidence_and_no_picture() -> None:
+    found = report_of(node("hgx-h100", "\n[device.gpu1]\nwidth = 8\n"))
+    pages = Pages(monotonic=Clock())
+    pages.put(found, ROUND)
+    front, whole = (reply(pages, Request("GET", "/", trusted=trusted)).body.decode() for trusted in (False, True))
+    for part in ("<svg", "<dt>seen</dt>", "<dt>do</dt>", "<dt>cause</dt>", "<dt>source</dt>", "<h2>Links</h2>"):
+        assert (part in front, part in whole) == (False, True), part
+    for shown in (front, whole):
+        assert f"<p>{escape(found.findings[0].message)}</p>" in shown
+        for path in ("/report.html", "/report", "/metrics", "/healthz", "/ready"):
+            assert f'<a href="{path}">' in shown
+
+
 def test_names_of_devices_are_no_markup() -> None:
     named = replace(report("desktop"), node="<script>x</script>")
     pages = Pages(monotonic=Clock())
     pages.put(named, ROUND)
-    assert b"<script>" not in pages.read("front")
+    for form in ("front", "whole"):
+        assert b"<script>x" not in pages.read(form)
+        assert b"&lt;script&gt;x" in pages.read(form)
 
 
 def test_the_front_page_explains_an_unknown_verdict() -> None:
@@ -98,14 +115,17 @@ def test_the_front_page_explains_an_unknown_verdict() -> None:
     unknown = replace(report("desktop"), verdict="unknown", checks={"gpu-missing": False}, not_checked=unread)
     pages = Pages(monotonic=Clock())
     before = pages.read("front").decode()
-    assert "<p>The verdict is unknown: no cycle yet. The log of the service has the reason.</p>" in before
-    pages.put(unknown, ROUND)
     assert (
-        "<p>The verdict is unknown. Do not take this node for healthy: gpu-missing could not be judged. Not checked: "
-        "Gpu (permission), Event (no-answer). On the node, <code>linkgauge diagnose</code> shows the details.</p>"
-    ) in pages.read("front").decode()
+        '<p class="unknown">The verdict is unknown: no cycle yet. The log of the service has the reason.</p>' in before
+    )
+    pages.put(unknown, ROUND)
+    shown = pages.read("front").decode()
+    why = "Do not take this node for healthy: gpu-missing could not be judged."
+    assert f'<p class="unknown">{why}</p>' in shown
+    assert [shown.count(text) for text in ("secret", "<td>permission</td>", "<td>no-answer</td>")] == [0, 1, 1]
+    assert pages.read("whole").count(b"secret") == 3
     pages.put(report("desktop"), ROUND)
-    assert "unknown" not in pages.read("front").decode()
+    assert '<p class="unknown">' not in pages.read("front").decode()
 
 
 def test_a_loop_that_stands_still_is_told() -> None:
