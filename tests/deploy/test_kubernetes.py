@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import cel
 import jsonschema
 import pytest
 import tomli
@@ -71,6 +72,40 @@ NODE_READINESS_RULE = {
     },
     "required": ["spec"],
 }
+# Of the CustomResourceDefinition of the Cluster Readiness Engine (v1alpha1); a TrainJob is of the Kubeflow Trainer.
+READINESS_JOB = {
+    "properties": {
+        "apiVersion": {"const": "nvcre.nvidia.com/v1alpha1"},
+        "spec": {
+            "type": "object",
+            "properties": {
+                "workload": {
+                    "type": "object",
+                    "properties": {"trainJob": {"type": "object", "required": ["runtimeRef"]}},
+                    "minProperties": 1,
+                    "maxProperties": 1,
+                    "additionalProperties": False,
+                },
+                "nodeHealthMonitor": {
+                    "type": "object",
+                    "properties": {
+                        "cel": {
+                            "type": "object",
+                            "properties": {"expression": {"type": "string", "minLength": 1, "maxLength": 2048}},
+                            "required": ["expression"],
+                            "additionalProperties": False,
+                        }
+                    },
+                    "additionalProperties": False,
+                },
+            },
+            "required": ["workload"],
+            "additionalProperties": False,
+        },
+    },
+    "required": ["spec"],
+}
+CUSTOM = {"NodeReadinessRule": NODE_READINESS_RULE, "Job": READINESS_JOB}
 
 
 def written() -> Iterator[Object]:
@@ -83,8 +118,8 @@ def check(thing: Object, version: str) -> None:
     try:
         validate(thing, version, strict=True)
     except SchemaNotFoundError:
-        if thing["kind"] == "NodeReadinessRule":
-            jsonschema.validate(thing, NODE_READINESS_RULE)
+        if thing["kind"] in CUSTOM:
+            jsonschema.validate(thing, CUSTOM[thing["kind"]])
         else:
             assert thing["kind"] == "PodMonitor"  # of the Prometheus operator
 
@@ -170,6 +205,22 @@ def test_samples_name_what_linkgauge_sends() -> None:
     assert f"event.agent == '{nvsentinel.AGENT}'" in match["expression"]
     names = {*re.findall(r"event\.(\w+)", match["expression"])}
     assert names <= {one.name for one in messages("health_event.proto")["HealthEvent"].DESCRIPTOR.fields}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "failed"),
+    [
+        ([{"type": node_condition.TYPE, "status": "False"}], True),
+        ([{"type": node_condition.TYPE, "status": "True"}], False),
+        ([{"type": node_condition.TYPE, "status": "Unknown"}], False),
+        ([{"type": "Ready", "status": "False"}], False),
+        ([], False),
+    ],
+)
+def test_the_cluster_readiness_engine_takes_a_fault_alone(conditions: list[Object], failed: bool) -> None:
+    job = yaml.safe_load((KUBERNETES / "samples/cluster-readiness-job.yaml").read_text())
+    expression = job["spec"]["nodeHealthMonitor"]["cel"]["expression"]
+    assert cel.evaluate(expression, {"node": {"status": {"conditions": conditions}}}) is failed
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool here")
