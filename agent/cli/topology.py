@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "nccl-xml", "hwloc-xml", "svg", "dot"]),
+    type=click.Choice(["text", "json", "nccl-xml", "hwloc-xml", "topograph-json", "svg", "dot"]),
     default="text",
     help="svg is a picture with rates and findings, nccl-xml a file for NCCL and RCCL (NCCL_TOPO_FILE), hwloc-xml for "
-    "hwloc (HWLOC_XMLFILE), dot for Graphviz.  [default: text]",
+    "hwloc (HWLOC_XMLFILE), topograph-json the place of the node for Topograph, dot for Graphviz.  [default: text]",
 )
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write to FILE instead of standard output.")
 @click.option("--matrix", is_flag=True, help="Show the path types between GPUs and NICs, like nvidia-smi topo -m.")

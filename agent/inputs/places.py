@@ -29,8 +29,8 @@ def placed(site: Site, paths: Sequence[str]) -> Site:
         place = place_of(bounded_read(path, BIGGEST).decode("utf-8", "replace"), names_of_this_node())
         if place is None:
             raise ValueError(
-                f"{path}: not one of: kubectl get node -o json, topology.yaml, lldpctl -f json, "
-                "ibnetdiscover, aws ec2 describe-instance-topology"
+                f"{path}: not one of: kubectl get node -o json, Topograph's JSON, topology.yaml, "
+                "lldpctl -f json, ibnetdiscover, aws ec2 describe-instance-topology"
             )
         labels, cables = {**place.labels, **labels}, {**place.ports, **cables}
     return replace(site, labels=labels, cables=cables)

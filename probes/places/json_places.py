@@ -1,4 +1,6 @@
-"""JSON files that say where a node is: a Kubernetes node with Topograph's labels, EC2's instance topology, and LLDP."""
+"""JSON files that say where a node is: a Kubernetes node with Topograph's labels, Topograph's own JSON, EC2's instance
+topology, and LLDP.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,8 @@ def read_json(document: object, nodes: frozenset[str]) -> Place | None:
         return Place(ports=dict(_lldp(document["lldp"].get("interface"))))
     if isinstance(document.get("Instances"), list):
         return _ec2(document["Instances"], nodes)
+    if isinstance(document.get("instances"), list):
+        return _graph(document["instances"], nodes)
     if (kind := word(document.get("kind"))) in ("Node", "NodeList", "List"):
         several = [document] if kind == "Node" else document.get("items")
         return _topograph(several if isinstance(several, list) else [], nodes)
@@ -44,6 +48,17 @@ def _topograph(several: list[Any], nodes: frozenset[str]) -> Place:
             older = {name: word(labels.get(label)) for label, name in _OLDER.items()}
             others = {"nvlink_domain": word(labels.get(_DOMAIN)), "rack": word(labels.get(_RACK))}
             return Place(known({**known(older), **known(tiers), **known(others), "zone": word(labels.get(_ZONE))}))
+    return Place()
+
+
+def _graph(instances: list[Any], nodes: frozenset[str]) -> Place:
+    """The JSON of Topograph's engine "graph" (version 1.0), which lists the switches from the node upwards."""
+    for one in instances:
+        if isinstance(one, dict) and word(one.get("id")) in nodes:
+            layers, labels = one.get("network_layers"), one.get("labels")
+            switches = map(word, layers) if isinstance(layers, list) else ()
+            domain = labels.get(_DOMAIN) if isinstance(labels, dict) else None
+            return Place(known({**dict(zip(TIERS, switches, strict=False)), "nvlink_domain": word(domain)}))
     return Place()
 
 

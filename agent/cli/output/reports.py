@@ -188,8 +188,8 @@ def terminal_columns(output: str | None) -> int | None:
 
 
 def rendered_topology(snapshot: Snapshot, form: str) -> str:
-    """Render the topology: "text", "json", "nccl-xml", "hwloc-xml", "dot", the matrix of path types ("matrix"), of
-    link rates ("rates") or of the rates of copies ("copies"), or the "conflicts" between sources.
+    """Render the topology: "text", "json", "nccl-xml", "hwloc-xml", "topograph-json", "dot", the matrix of path types
+    ("matrix"), of link rates ("rates") or of the rates of copies ("copies"), or the "conflicts" between sources.
     """
     if form == "json":
         import msgspec
@@ -199,8 +199,8 @@ def rendered_topology(snapshot: Snapshot, form: str) -> str:
         from ....exporters.formats.nccl_xml import as_nccl_xml
 
         return as_nccl_xml(snapshot)
-    if form == "hwloc-xml":
-        return _hwloc_xml(snapshot)
+    if form in ("hwloc-xml", "topograph-json"):
+        return _for_others(snapshot, form)
     if form == "dot":
         from ....exporters.formats.graphviz import as_dot
 
@@ -225,11 +225,12 @@ def rendered_topology(snapshot: Snapshot, form: str) -> str:
     return as_tree(snapshot.topology)
 
 
-def _hwloc_xml(snapshot: Snapshot) -> str:
-    """The topology for hwloc. Raises BadInput if hwloc could not read it."""
+def _for_others(snapshot: Snapshot, form: str) -> str:
+    """The topology for hwloc or Topograph. Raises BadInput if it lacks what they need."""
     from ....exporters.formats.hwloc_xml import as_hwloc_xml
+    from ....exporters.formats.topograph import as_topograph
 
     try:
-        return as_hwloc_xml(snapshot)
+        return as_hwloc_xml(snapshot) if form == "hwloc-xml" else as_topograph(snapshot)
     except ValueError as wrong:
-        raise site_file.BadInput(f"--format hwloc-xml: {wrong}") from None
+        raise site_file.BadInput(f"--format {form}: {wrong}") from None

@@ -74,6 +74,15 @@ OLDER = {"kind": "Node", "metadata": {"name": "n017", "labels": {"network.topolo
 EC2 = {
     "Instances": [{"InstanceId": "i-0abc", "NetworkNodes": ["nn-1", "nn-2", "nn-3"], "AvailabilityZone": "us-east-1a"}]
 }
+GRAPH = {
+    "instances": [
+        {
+            "id": "n017",
+            "network_layers": ["sw11", "sw21"],
+            "labels": {"accelerator.topograph.run/domain": "nvl1"},
+        }
+    ]
+}
 CHASSIS = {"leaf4": {"id": {"type": "mac", "value": "00:11"}}}
 LLDP = {"lldp": {"interface": [{"eth0": {"chassis": CHASSIS, "port": {"id": {"type": "ifname", "value": "swp17"}}}}]}}
 
@@ -88,6 +97,7 @@ LLDP = {"lldp": {"interface": [{"eth0": {"chassis": CHASSIS, "port": {"id": {"ty
         (json.dumps(KUBERNETES), {"leaf": "sw11", "spine": "sw21", "nvlink_domain": "nvl1", "rack": "r7"}, {}),
         (json.dumps({"kind": "List", "items": [OLDER]}), {"leaf": "l"}, {}),
         (json.dumps(EC2), {"leaf": "nn-3", "spine": "nn-2", "core": "nn-1", "zone": "us-east-1a"}, {}),
+        (json.dumps(GRAPH), {"leaf": "sw11", "spine": "sw21", "nvlink_domain": "nvl1"}, {}),
         (json.dumps(LLDP), {}, {"eth0": "leaf4 port swp17"}),
         (json.dumps({"lldp": {"interface": LLDP["lldp"]["interface"][0]}}), {}, {"eth0": "leaf4 port swp17"}),
     ],
@@ -99,6 +109,7 @@ LLDP = {"lldp": {"interface": [{"eth0": {"chassis": CHASSIS, "port": {"id": {"ty
         "topograph",
         "older labels",
         "EC2",
+        "topograph graph",
         "LLDP",
         "one interface",
     ],
@@ -139,7 +150,7 @@ VALUES = st.recursive(
 )
 
 
-@given(st.sampled_from([KUBERNETES, EC2, LLDP]), st.data())
+@given(st.sampled_from([KUBERNETES, EC2, GRAPH, LLDP]), st.data())
 def test_any_value_in_any_place(document: dict[str, Any], data: st.DataObject) -> None:
     def changed(value: Any) -> Any:
         if data.draw(st.integers(0, 9)) == 0:
