@@ -19,10 +19,11 @@ _root = click.option(
 
 @click.group()
 def window() -> None:
-    """Show errors, flaps, throttled seconds, traffic and peak traffic per second during a job.
+    """Show errors, flaps, throttled seconds, traffic, peak traffic and rates of collectives during a job.
 
     A Slurm prolog opens the window of a job, and an epilog closes it. Both read the counters. Peak traffic needs a
-    running `linkgauge serve`. If several jobs share a node, the counters include all of these jobs.
+    running `linkgauge serve`, and rates of collectives need its `[jobs] inspector`. If several jobs share a node, the
+    counters include all of these jobs.
     """
 
 

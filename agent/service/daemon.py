@@ -148,7 +148,7 @@ class Daemon:
     def _write_status(self, report: Report) -> None:
         """Write the status file, which gates and job windows read."""
         path = os.path.join(self.folder, status_file.FILE)
-        self.peaks = updated_peaks(self.folder, self.peaks, self.memory.collected["traffic"])
+        self.peaks = updated_peaks(self.folder, self.peaks, self.memory.collected)
         try:
             now = self.host.now()
             state = service_state(report, self.memory, self.last_runs, self._probe_at, now, self.monotonic())

@@ -12,12 +12,15 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...models.diagnosis.counter_diff import Change, Logged, Window, changes
 from ...models.diagnosis.passive_rates import SUFFIX
+from ...models.facts.gpu import Gpu
 from ...models.facts.machine import Event
-from ...models.facts.records import NotChecked, Observation, Record
-from ...models.facts.units import as_utc
+from ...models.facts.records import Flow, NotChecked, Observation, Record
+from ...models.facts.units import as_size, as_utc
+from ...models.jobs.job_rates import LEAST, QUANTITY
 from ...probes.host.host import Host
 from ..inputs.site_file import BadInput
 from ..pipeline.hang_guard import collect_all
@@ -29,6 +32,7 @@ from ..state.status_file import Unknown
 _FOLDER = "windows"
 _JOB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 _OLD = 30 * 86400.0  # seconds after which an open window is deleted
+_MOST_PEAKS = 256  # ports and collectives of one window
 _COUNTED = ("count", "bytes", "seconds")
 # The sources of counters, and the kernel log.
 _READERS = named("gpus", "pci_links", "net", "rdma", "host_counters", "kernel_log")
@@ -97,9 +101,12 @@ def close_window(host: Host, folder: str, job: str) -> Window:
 
 
 def updated_peaks(
-    folder: str, before: Mapping[str, Mapping[str, float]], seen: Iterable[Record]
+    folder: str, before: Mapping[str, Mapping[str, float]], collected: Mapping[str, Iterable[Record]]
 ) -> dict[str, Mapping[str, float]]:
-    """Update the highest rate of each port in each open window with new records. The service calls it each cycle."""
+    """Update the highest rate of each port and collective in each open window. The service calls it each cycle.
+
+    `collected`: source -> its records of this cycle.
+    """
     try:
         jobs = [
             name.removesuffix(".json") for name in os.listdir(os.path.join(folder, _FOLDER)) if name.endswith(".json")
@@ -107,13 +114,31 @@ def updated_peaks(
     except OSError:
         return {}
     found: dict[str, Mapping[str, float]] = {}
-    rates = [one for one in seen if isinstance(one, Observation) and one.quantity.endswith(SUFFIX)]
+    rates = [*_traffic(collected), *_collectives(collected)] if jobs else []
     for job in jobs:
         most = dict(before.get(job, {}))
-        for one in rates:
-            most[str(one.about)] = max(most.get(str(one.about), 0.0), one.value)
+        for about, rate in rates:
+            if about in most or len(most) < _MOST_PEAKS:
+                most[about] = max(most.get(about, 0.0), rate)
         found[job] = most
     return found
+
+
+def _traffic(collected: Mapping[str, Iterable[Record]]) -> Iterator[tuple[str, float]]:
+    for one in collected.get("traffic", ()):
+        if isinstance(one, Observation) and one.quantity.endswith(SUFFIX):
+            yield str(one.about), one.value
+
+
+def _collectives(collected: Mapping[str, Iterable[Record]]) -> Iterator[tuple[str, float]]:
+    """The GPUs, the operation and its size, and the bus bandwidth. Latency decides that of smaller sizes."""
+    every = (one for records in collected.values() for one in records)
+    keys = {one.uuid: one.key for one in every if isinstance(one, Gpu) and one.uuid}
+    for one in collected.get("jobs", ()):
+        if isinstance(one, Observation) and one.quantity == QUANTITY and isinstance(flow := one.about, Flow):
+            ends = tuple(sorted(keys.get(end, end) for end in flow.ends))
+            if (flow.size or 0) >= LEAST:
+                yield f"{replace(flow, ends=ends).subject} {flow.op} {as_size(flow.size or 0)}", one.value
 
 
 def _take_reading(host: Host) -> _Reading:
@@ -147,11 +172,18 @@ def _peaks(folder: str, job: str) -> tuple[Mapping[str, float], set[str]]:
 
 
 def _with_peaks(found: Iterable[Change], peaks: Mapping[str, float]) -> tuple[Change, ...]:
-    rates = (
-        Change(kind="peak", about=about, quantity="most in a second", unit="bytes_per_second", value=rate)
-        for about, rate in sorted(peaks.items())
+    return (*found, *sorted(map(_peak, peaks, peaks.values()), key=lambda one: (one.kind, one.about, one.quantity)))
+
+
+def _peak(name: str, rate: float) -> Change:
+    about, _, collective = name.partition(" ")
+    return Change(
+        kind="reached" if collective else "peak",
+        about=about,
+        quantity=collective or "most in a second",
+        unit="bytes_per_second",
+        value=rate,
     )
-    return (*found, *rates)
 
 
 def _logged(records: Iterable[Record], since: float) -> Iterator[Logged]:

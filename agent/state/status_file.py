@@ -46,7 +46,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
     service: ServiceState = ServiceState()
-    peaks: Mapping[str, Mapping[str, float]] = {}  # open job window -> port -> bytes per second
+    peaks: Mapping[str, Mapping[str, float]] = {}  # open job window -> port, or a job's collective -> bytes per second
 
 
 class Unknown(Exception):

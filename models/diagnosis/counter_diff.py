@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..facts.counters import ERRORS, TRAFFIC
 
-Kind: TypeAlias = Literal["errors", "flaps", "throttled", "bytes", "peak"]
+Kind: TypeAlias = Literal["errors", "flaps", "throttled", "bytes", "peak", "reached"]
 Count: TypeAlias = tuple[str, str, str]  # about, quantity, unit
 
 _FLAPS = frozenset({"link_downed", "carrier_changes"})

@@ -24,7 +24,7 @@ QUANTITY = "job_bus_bandwidth"
 _FEWEST = 3  # other groups
 _LESS = 0.8  # of their median
 _AGREE = 0.1  # the others differ from their median by at most this share
-_LEAST = 16 << 20  # bytes: of smaller messages latency decides
+LEAST = 16 << 20  # bytes: of smaller messages latency decides
 
 
 class JobRate(Struct, frozen=True):
@@ -40,7 +40,7 @@ def job_rates(snapshot: Snapshot) -> Sequence[JobRate]:
     keys = {gpu.uuid: gpu.key for gpu in snapshot.of(Gpu).values() if gpu.uuid}
     found = []
     for one in snapshot.observations:
-        if one.quantity == QUANTITY and isinstance(one.about, Flow) and (one.about.size or 0) >= _LEAST:
+        if one.quantity == QUANTITY and isinstance(one.about, Flow) and (one.about.size or 0) >= LEAST:
             ends = tuple(sorted(keys[end] for end in one.about.ends if end in keys))
             if len(ends) == len(one.about.ends) > 1:
                 found.append(JobRate(replace(one.about, ends=ends), one))

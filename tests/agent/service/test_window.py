@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from linkgauge.agent.service.job_window import close_window, open_window, update
 from linkgauge.agent.state import status_file
 from linkgauge.exporters.text.job_window import as_json, as_text
 from linkgauge.models.diagnosis.counter_diff import Change, Count, changes
-from linkgauge.models.facts.records import Evidence, Observation
+from linkgauge.models.facts.gpu import Gpu
+from linkgauge.models.facts.records import Evidence, Flow, Observation
 from linkgauge.probes.host.recorded import Recorded
 from tests.support.nodes.daemon_nodes import Node
 from tests.support.nodes.described import node, report_of, with_entry
@@ -149,10 +150,45 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
 
 def test_the_service_follows_windows_that_are_open(tmp_path: Path) -> None:
     open_window(node("desktop"), str(tmp_path), "1")
-    peaks = updated_peaks(str(tmp_path), {"0": {"mlx5_0/1": 9.0}}, [traffic(5.0), traffic(7.0, "mlx5_1/1")])
+    first = {"traffic": [traffic(5.0), traffic(7.0, "mlx5_1/1")]}
+    peaks = updated_peaks(str(tmp_path), {"0": {"mlx5_0/1": 9.0}}, first)
     assert peaks == {"1": {"mlx5_0/1": 5.0, "mlx5_1/1": 7.0}}
-    assert updated_peaks(str(tmp_path), peaks, [traffic(4.0)]) == peaks
-    assert updated_peaks(str(tmp_path / "nowhere"), peaks, [traffic(4.0)]) == {}
+    assert updated_peaks(str(tmp_path), peaks, {"traffic": [traffic(4.0)]}) == peaks
+    assert updated_peaks(str(tmp_path / "nowhere"), peaks, {"traffic": [traffic(4.0)]}) == {}
+
+
+def collective(rate: float, size: int = 64 << 20, ends: tuple[str, ...] = ("GPU-b", "GPU-a")) -> Observation:
+    return Observation(
+        about=Flow("all_reduce", ends, size),
+        quantity="job_bus_bandwidth",
+        unit="bytes_per_second",
+        value=rate,
+        at=1.0,
+        evidence=Evidence("text", ""),
+    )
+
+
+def test_a_window_has_what_the_collectives_of_the_job_reached(tmp_path: Path) -> None:
+    """The highest rate counts: a mean of a shorter window contains waiting. Of small sizes latency decides."""
+    folder = str(tmp_path)
+    open_window(node("hgx-h100"), folder, "1")
+    gpus = [Gpu(key="gpu0", uuid="GPU-a"), Gpu(key="gpu1", uuid="GPU-b")]
+    peaks: Mapping[str, Mapping[str, float]] = {}
+    for rate in (210e9, 231e9, 80e9):
+        seen = [collective(rate), collective(9e9, 1 << 20), collective(rate / 2, ends=("GPU-a", "GPU-x"))]
+        peaks = updated_peaks(folder, peaks, {"gpus": gpus, "traffic": [traffic(5e9)], "jobs": seen})
+    status_file.write(folder, report_of(node("hgx-h100")), time.time(), 15.0, peaks)
+    assert as_text(close_window(after({}), folder, "1")).splitlines()[2:] == [
+        "peak       mlx5_0/1         most in a second        5.00 GB/s",
+        "reached    GPU-x-gpu0       all_reduce 64 MiB       115.5 GB/s",
+        "reached    gpu0-gpu1        all_reduce 64 MiB       231.0 GB/s",
+    ]
+
+
+def test_names_that_change_each_cycle_do_not_fill_the_status_file(tmp_path: Path) -> None:
+    open_window(node("desktop"), str(tmp_path), "1")
+    seen = {"jobs": [collective(1e9, ends=("GPU-a", f"GPU-{number}")) for number in range(1000)]}
+    assert len(updated_peaks(str(tmp_path), {}, seen)["1"]) == 256
 
 
 def test_a_service_writes_its_last_word_with_the_peaks(service: Callable[..., Node], tmp_path: Path) -> None:
