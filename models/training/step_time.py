@@ -66,8 +66,7 @@ class Step(Struct, frozen=True):
 def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = None) -> Step:
     """The step of a possible layout. `paces` caches the timing of GPU groups between calls for one cluster."""
     known = {} if paces is None else paces
-    moved = _moved(job, layout, cluster)
-    compute = _products(job, layout, cluster) + moved
+    compute = _products(job, layout, cluster) + (moved := _moved(job, layout, cluster))
     times = {
         "tensor": _tensor(job, layout, cluster, known),
         "context": _context(job, layout, cluster, known),
