@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Builds the packages. Installs, runs, scrapes, upgrades, removes and purges them in a new Debian. Takes four to six
-# minutes. Needs root, debootstrap, rpm and a mirror (MIRROR=...). The tests do not run it. Exit code 77: this machine
+# minutes. Needs root, debootstrap, rpm and a mirror (MIRROR=..., or that of apt). The tests do not run it. Exit code 77: this machine
 # cannot run it.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-mirror=${MIRROR:-http://deb.debian.org/debian}
+mirror=${MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | sed -nE 's/^(URIs:|deb) +(https?:[^ ]+).*/\2/p' | head -n 1)}
+[ -n "$mirror" ] || { echo "not tried: no mirror of Debian is known; set MIRROR"; exit 77; }
 [ "$(id -u)" = 0 ] || { echo "not tried: not root"; exit 77; }
 for tool in debootstrap dpkg-deb rpmbuild ip curl; do
   command -v $tool >/dev/null || { echo "not tried: $tool is missing"; exit 77; }

@@ -1,7 +1,7 @@
 """Requests for numbered fields: one family each, halves of a refused one, few on Blackwell; numbers of each release.
 
-Field numbers are those of nvml.h, of nvidia-ml-py 12.535.161 to 13.615.71 (https://pypi.org/project/nvidia-ml-py), and
-of the NVML change log (https://docs.nvidia.com/deploy/nvml-api/change-log.html).
+Field numbers are those of nvml.h, of nvidia-ml-py 12.535.161 to 13.615.71 and of the
+NVML change log (https://docs.nvidia.com/deploy/nvml-api/change-log.html).
 """
 
 from __future__ import annotations
