@@ -12,11 +12,22 @@ from ...models.report import Level, Report
 from ..text.vocabulary import counted
 from .shapes import SMALL, Drawing, Label, Line, Rectangle, text_width
 
-_WIDTH, _HEIGHT = 680.0, 250.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 30.0, 22.0, 34.0  # margins
+WIDTH, HEIGHT = 680.0, 250.0
+LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 30.0, 22.0, 34.0  # margins
 _FEWEST = 3  # sizes of a curve
 _STEPS = 4  # of the vertical axis
 _POINT = 6.0  # pixels of a measured point
+
+
+class Point(Struct, frozen=True):
+    """A rate at a message size, the range that holds it, and its upper bound. Bytes and bytes per second."""
+
+    size: int
+    rate: float
+    title: str
+    low: float | None = None
+    high: float | None = None
+    bound: float | None = None
 
 
 class Curve(Struct, frozen=True):
@@ -35,7 +46,7 @@ def curves_of(report: Report) -> Iterator[Curve]:
             if any(level.expected for level in levels)
             else "The expected range is not known."
         )
-        yield Curve(f"{_flow(levels[0])} by message size", f"GB/s. {about}", _drawn(levels))
+        yield Curve(f"{_flow(levels[0])} by message size", f"GB/s. {about}", drawn([*map(_point, levels)]))
 
 
 def by_size(report: Report) -> Iterator[list[Level]]:
@@ -54,50 +65,50 @@ def _flow(level: Level) -> str:
     return f"{level.op}{many}{f', {level.via}' if level.via else ''}"
 
 
-def _drawn(levels: Sequence[Level]) -> Drawing:
-    """Logarithmic sizes to the right, rates in GB/s from zero upwards."""
-    first, last = (log2(level.size or 1) for level in (levels[0], levels[-1]))
-    highest = max(max([level.observed or 0.0, *(one.high for one in level.expected[:1])]) for level in levels) or 1.0
+def drawn(points: Sequence[Point]) -> Drawing:
+    """Logarithmic sizes to the right, rates in GB/s from zero upwards. At least two sizes, the smallest first."""
+    first, last = log2(points[0].size), log2(points[-1].size)
+    highest = max(max(one.rate, one.high or 0.0, one.bound or 0.0) for one in points) or 1.0
 
-    def place(level: Level, rate: float) -> tuple[float, float]:
-        right = (log2(level.size or 1) - first) / (last - first)
-        up = rate / highest
-        inner = _HEIGHT - _TOP - _BOTTOM
-        return _LEFT + right * (_WIDTH - _LEFT - _RIGHT), _TOP + (1 - up) * inner
+    def place(size: int, rate: float) -> tuple[float, float]:
+        right = (log2(size) - first) / (last - first)
+        inner = HEIGHT - _TOP - _BOTTOM
+        return LEFT + right * (WIDTH - LEFT - _RIGHT), _TOP + (1 - rate / highest) * inner
 
-    known = [(level, level.expected[0]) for level in levels if level.expected]
-    band = [place(level, one.high) for level, one in known] + [place(level, one.low) for level, one in known[::-1]]
-    points = [(level, *place(level, level.observed or 0.0)) for level in levels]
-    lines = [Line(((_LEFT, y), (_WIDTH - _RIGHT, y)), 1, 0, "grid") for y, _ in _marks(highest)]
-    lines += [Line(tuple(band), 1, 0, "band")] if len(known) > 1 else []
-    lines.append(Line(tuple((x, y) for _, x, y in points), 2, 0, "good"))
-    boxes = [
-        Rectangle(x - _POINT / 2, y - _POINT / 2, _POINT, _POINT, "point", _point(level)) for level, x, y in points
-    ]
-    labels = [Label(_LEFT - 6, y + 4, text, "soft", "end") for y, text in _marks(highest)]
-    labels += [Label(4, SMALL, "GB/s", "head"), *_sizes([(level, x) for level, x, _ in points])]
-    return Drawing(_WIDTH, _HEIGHT, tuple(lines), tuple(boxes), tuple(labels))
+    low = [place(one.size, one.low) for one in points if one.low is not None]
+    high = [place(one.size, one.high) for one in points if one.high is not None]
+    bound = [place(one.size, one.bound) for one in points if one.bound is not None]
+    places = [(one, *place(one.size, one.rate)) for one in points]
+    lines = [Line(((LEFT, y), (WIDTH - _RIGHT, y)), 1, 0, "grid") for y, _ in _marks(highest)]
+    lines += [Line((*high, *low[::-1]), 1, 0, "band")] if len(high) > 1 else []
+    lines += [Line(tuple(bound), 1.5, 0, "bound", dashed=True)] if len(bound) > 1 else []
+    lines.append(Line(tuple((x, y) for _, x, y in places), 2, 0, "good"))
+    boxes = [Rectangle(x - _POINT / 2, y - _POINT / 2, _POINT, _POINT, "point", one.title) for one, x, y in places]
+    labels = [Label(LEFT - 6, y + 4, text, "soft", "end") for y, text in _marks(highest)]
+    labels += [Label(4, SMALL, "GB/s", "head"), *_sizes([(one.size, x) for one, x, _ in places])]
+    return Drawing(WIDTH, HEIGHT, tuple(lines), tuple(boxes), tuple(labels))
 
 
 def _marks(highest: float) -> Iterator[tuple[float, str]]:
     """Height and text of the marks of the vertical axis."""
     for step in range(_STEPS + 1):
-        yield _HEIGHT - _BOTTOM - step / _STEPS * (_HEIGHT - _TOP - _BOTTOM), f"{highest * step / _STEPS / 1e9:.1f}"
+        yield HEIGHT - _BOTTOM - step / _STEPS * (HEIGHT - _TOP - _BOTTOM), f"{highest * step / _STEPS / 1e9:.1f}"
 
 
-def _sizes(points: Sequence[tuple[Level, float]]) -> Iterator[Label]:
+def _sizes(points: Sequence[tuple[int, float]]) -> Iterator[Label]:
     """The sizes below the axis, as many as fit."""
     free = 0.0
-    for level, x in points:
-        text = as_size(level.size or 0)
+    for size, x in points:
+        text = as_size(size)
         left = x - text_width(text) / 2
-        if left >= free and left + text_width(text) <= _WIDTH:
-            yield Label(left, _HEIGHT - 12, text, "soft")
+        if left >= free and left + text_width(text) <= WIDTH:
+            yield Label(left, HEIGHT - 12, text, "soft")
             free = left + text_width(text) + 10
 
 
-def _point(level: Level) -> str:
-    """ "64 MiB: 390.1 GB/s, expected 380.0 to 450.0"."""
-    best = level.expected[0] if level.expected else None
+def _point(level: Level) -> Point:
+    """The point "64 MiB: 390.1 GB/s, expected 380.0 to 450.0"."""
+    best, size, rate = level.expected[0] if level.expected else None, level.size or 1, level.observed or 0.0
     wanted = f", expected {best.low / 1e9:.1f} to {best.high / 1e9:.1f}" if best else ""
-    return f"{as_size(level.size or 0)}: {(level.observed or 0.0) / 1e9:.1f} GB/s{wanted}"
+    title = f"{as_size(size)}: {rate / 1e9:.1f} GB/s{wanted}"
+    return Point(size, rate, title, best.low if best else None, best.high if best else None)

@@ -26,7 +26,8 @@ _RULES = f"""
 .lg polyline {{ fill: none; }} .lg .track {{ stroke: var(--line); }} .lg .path {{ stroke: var(--path); }}
 .lg .bare {{ stroke-dasharray: 7 5; }}
 .lg .unread {{ stroke-dasharray: 2 4; }} .lg rect.unread {{ stroke-dasharray: 4 4; }}
-.lg .grid {{ stroke: var(--line); }} .lg .band {{ fill: var(--path); stroke: none; }}
+.lg .grid {{ stroke: var(--line); }} .lg .bound {{ stroke: var(--soft); }}
+.lg .band {{ fill: var(--path); stroke: none; }}
 .lg rect.point {{ fill: var(--good); stroke: none; }}
 """
 
@@ -56,9 +57,17 @@ def svg_rules() -> str:
 def _rendered(report: Report, path: Path, whole: bool) -> str:
     drawing, diagram = drawing_of(report, path)
     summary = f"{safe(report.node or 'this node')}: {report.verdict}, {counted(len(report.findings), 'finding')}"
-    style = f".lg {{ color-scheme: light dark; {variables(LIGHT)} }}\n"
-    style += f"@media screen and (prefers-color-scheme: dark) {{ .lg {{ {variables(DARK)} }} }}{svg_rules()}"
-    return rendered(with_margins(drawing, diagram, report, path, whole), summary, style if whole else "")
+    return rendered(with_margins(drawing, diagram, report, path, whole), summary, _styles() if whole else "")
+
+
+def svg_file(drawing: Drawing, summary: str) -> str:
+    """A drawing as a file of its own. `summary`: what a screen reader says."""
+    return rendered(drawing, summary, _styles())
+
+
+def _styles() -> str:
+    light = f".lg {{ color-scheme: light dark; {variables(LIGHT)} }}\n"
+    return f"{light}@media screen and (prefers-color-scheme: dark) {{ .lg {{ {variables(DARK)} }} }}{svg_rules()}"
 
 
 def rendered(drawing: Drawing, summary: str, style: str = "") -> str:

@@ -25,7 +25,7 @@ _LETTERS = {
 
 def as_text(found: Collective, cluster: Cluster, curve: Sequence[Collective] = (), plot: bool = False) -> str:
     """One size with its bound and levels, or a table or chart of many sizes."""
-    lines = [*_heading(found, cluster, sized=not curve), ""]
+    lines = [*wrap(heading(found, cluster, sized=not curve), WIDTH), ""]
     lines += (_chart(curve) if plot else _curve(curve)) if curve else _one(found)
     lines += ["", *_legend(found)]
     return "".join(f"{line}\n" for line in lines)
@@ -47,14 +47,15 @@ def _json_row(one: Collective) -> dict[str, object]:
     return {"size": one.request.size, **{name: msgspec.to_builtins(getattr(one, name)) for name in kept}}
 
 
-def _heading(found: Collective, cluster: Cluster, sized: bool) -> Iterator[str]:
+def heading(found: Collective, cluster: Cluster, sized: bool) -> str:
+    """The operation, the GPUs and, if `sized`, the size."""
     asked = found.request
     size = f" of {as_size(asked.size)}" if sized else ""
     sparse = f" to {asked.active} of them" if asked.active is not None else ""
     way = "" if asked.algorithm == "auto" else f" ({asked.algorithm})"
     apart = f", {asked.stride} GPUs apart, all such groups at once" if asked.stride > 1 else ""
     machines = f"{cluster.gpu.name} in machines of type {safe(cluster.name)}"
-    yield from wrap(f"{asked.op}{way}{size} over {asked.ranks} x {machines}{sparse}{apart}", WIDTH)
+    return f"{asked.op}{way}{size} over {asked.ranks} x {machines}{sparse}{apart}"
 
 
 def _one(found: Collective) -> Iterator[str]:

@@ -47,7 +47,13 @@ class _Operation(click.Choice[str]):
 @click.option("--plot", is_flag=True, help="Show --curve as a chart of bars.")
 @network_options
 @from_options
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "svg"]),
+    default="text",
+    help="svg: --curve as a picture.  [default: text]",
+)
 def collective(
     op: str,
     size: str,
@@ -87,4 +93,4 @@ def collective(
 
         where = Where(machine, nodes, network, switches, rails, oversubscription, source, root, site)
         group = Group(within, gpus, sharded, active, "sharp" if sharp else algo or "auto")
-        write(rendered(op, size, where, group, curve or plot, plot, form), None)
+        write(rendered(op, size, where, group, curve or plot or form == "svg", plot, form), None)

@@ -25,7 +25,7 @@ class Group(Struct, frozen=True):
 
 
 def rendered(op: str, size: str, where: Where, group: Group, many: bool, plot: bool, form: str) -> str:
-    """The times as text or JSON; `many`: at all sizes. Raises BadInput."""
+    """The times as text, JSON or SVG; `many`: at all sizes. Raises BadInput."""
     asked, cluster = request(op, size, where, group)
     try:
         found = collective_of(asked, cluster)
@@ -34,6 +34,10 @@ def rendered(op: str, size: str, where: Where, group: Group, many: bool, plot: b
         raise BadInput(str(wrong)) from None
     if form == "json":
         return exporter.as_json(found, cluster, rows)
+    if form == "svg":
+        from ....exporters.drawing.collective_curve import as_svg  # jinja2 takes time to load
+
+        return as_svg(found, cluster, rows)
     return exporter.as_text(found, cluster, rows, plot)
 
 
