@@ -106,9 +106,24 @@ class _Session:
 def read_redfish(controller: Controller, host: Host) -> Iterator[Record]:
     """The links of devices that the kernel knows, power supplies and fans, and why something was not read."""
     try:
-        session, known = _Session(controller), frozenset(host.list(_DEVICES))
-    except (OSError, Unreadable) as refused:
-        yield _unread(Reason.UNREADABLE, controller.ca_file or _DEVICES, str(refused))
+        known = known_devices(host)
+    except Unreadable as refused:
+        yield _unread(Reason.UNREADABLE, _DEVICES, str(refused))
+    else:
+        yield from ask(controller, known)
+
+
+def known_devices(host: Host) -> frozenset[str]:
+    """The PCI addresses that the kernel knows. Raises Unreadable."""
+    return frozenset(host.list(_DEVICES))
+
+
+def ask(controller: Controller, known: frozenset[str]) -> Iterator[Record]:
+    """As read_redfish, for these PCI addresses. It does not use the host, so it can run in another thread."""
+    try:
+        session = _Session(controller)
+    except OSError as refused:
+        yield _unread(Reason.UNREADABLE, controller.ca_file or "", str(refused))
         return
     root = session.get("/redfish/v1/")
     read = False
@@ -120,6 +135,11 @@ def read_redfish(controller: Controller, host: Host) -> Iterator[Record]:
         yield _unread(*session.failure)
     elif not read:
         yield _unread(Reason.NOT_SUPPORTED, "/redfish/v1/", "the controller lists no chassis")
+
+
+def late(seconds: float) -> NotChecked:
+    """The controller has not answered for so many seconds."""
+    return _unread(Reason.NO_ANSWER, "/redfish/v1/", f"no complete answer for {seconds:.0f} s")
 
 
 def _unread(reason: Reason, path: str, detail: str) -> NotChecked:

@@ -67,6 +67,13 @@ class Jobs(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     inspector: Annotated[str, msgspec.Meta(pattern="^/")] | None = None  # folder of the NCCL Inspector's texts
 
 
+class Redfish(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The management controller (BMC) as a further source."""
+
+    file: Annotated[str, msgspec.Meta(pattern="^/")] | None = None  # how to reach it, as of `diagnose --redfish`
+    every: Time = "10m"  # interval between two readings
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The tables of the file. Every key is optional. Times are written "15s", "10m", "6h", "1d"."""
 
@@ -85,6 +92,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     push: Push = Push()
     otlp: Otlp = Otlp()
     jobs: Jobs = Jobs()
+    redfish: Redfish = Redfish()
 
 
 def seconds(time: str) -> float:

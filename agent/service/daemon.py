@@ -39,6 +39,7 @@ from .job_sources import JobSources
 from .job_window import updated_peaks
 from .push import Publish
 from .recorder import Recorder
+from .redfish_source import RedfishSource
 from .schedule import Intervals, LastRun, due, has_run, updated_runs
 from .state import service_state
 
@@ -76,6 +77,7 @@ class Daemon:
     peaks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     _signs: tuple[object, ...] = ()
     jobs: JobSources = field(default_factory=JobSources)
+    redfish: RedfishSource = field(default_factory=RedfishSource)
     _probe_at: float | None = None
     _saved_at: float | None = None
     _accepted: int | None = None
@@ -88,14 +90,15 @@ class Daemon:
         before = self._signs
         self.hang_guard.collect((Source("signs", self._read_signs),), self.host)
         changed = bool(before) and before != self._signs
-        due_sources = due(SOURCES, self.last_runs, self._intervals(), began, changed)
+        intervals = Intervals(self.every, seconds(self.config.slow), seconds(self.config.discovery))
+        due_sources = due(SOURCES, self.last_runs, intervals, began, changed)
         further = self.jobs(self.config)
         if any(source.interval is Interval.DISCOVERY for source in due_sources):
             self.forget()
             further.append(Source("identities", read_identities))
         session = self._session(began)
         sources = [*further, *map(self._paced, due_sources), Source("traffic", self.read_traffic)]
-        sources += self.recorder.sources(self.folder, self.memory, at, began, self.pause)
+        sources += (*self.recorder.sources(self.folder, self.memory, at, began, self.pause), *self.redfish.sources())
         self._forget_rates(at)
         self._take_acceptance()
         known = self.memory
@@ -179,9 +182,6 @@ class Daemon:
         elif before and not wrong:
             _log.info("%s: written again", path)
         self._write_errors[path] = wrong
-
-    def _intervals(self) -> Intervals:
-        return Intervals(self.every, seconds(self.config.slow), seconds(self.config.discovery))
 
     def _read_signs(self, host: Host) -> Iterable[Record]:
         """Read the names of devices. Other names than before mean that a device was plugged, bound or lost."""

@@ -20,9 +20,11 @@ from ...probes.calls.worker import Workers
 from ...probes.host.guarded import Guarded
 from ...probes.host.host import Host, Unreadable
 from ...probes.network.port_traffic import PortTraffic
+from ...probes.redfish import Controller
 from ...probes.system.node import BOOT_ID
 from ..inputs import resolve as inputs
 from ..inputs import site_file
+from ..inputs.redfish_file import read_controller
 from ..inputs.site_file import BadInput
 from ..pipeline.diagnose import Memory
 from ..pipeline.source import Source
@@ -124,6 +126,7 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
             peaks=status_file.stored_peaks(folder),
             publishers=publishers(config, folder, stack),
         )
+        daemon.redfish.configure(_controller(options, config), seconds(config.redfish.every))
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
         relax_garbage_collection()
         try:
@@ -136,6 +139,12 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
             host.close()
             if daemon.report is not None:
                 daemon.save()
+
+
+def _controller(options: ServeOptions, config: Config) -> Controller | None:
+    """The management controller that the configuration names, or None. Raises BadInput."""
+    file = config.redfish.file
+    return read_controller(file, key_of(options.config, "[redfish] file")) if file else None
 
 
 def _serving(options: ServeOptions, config: Config, pages: Pages) -> AbstractContextManager[Server]:
@@ -220,6 +229,7 @@ def _reload(daemon: Daemon, options: ServeOptions, server: Server) -> None:
     try:
         config = read_config(options.config)
         site = site_file.site(config.site, given_by=key_of(options.config, "site"))
+        controller = _controller(options, config)
         server.configure(config.web)
     except BadInput as wrong:
         _log.error("not reloaded, the old configuration stays in force: %s", wrong)
@@ -231,6 +241,7 @@ def _reload(daemon: Daemon, options: ServeOptions, server: Server) -> None:
         _log.warning("[push] and [otlp] take effect after a restart")
     logs.configure(config.log, config.log_format)
     daemon.config, daemon.site = config, site
+    daemon.redfish.configure(controller, seconds(config.redfish.every))
     daemon.pages.configure(site.labels, config.detail, site.gate)
     accepted = acceptance.of(options.root, (), daemon.folder, daemon.host.now())
     daemon.memory = replace(daemon.memory, baseline=accepted.baseline, accepted=accepted.at)

@@ -131,16 +131,13 @@ def _controller(context: object, parameter: object, path: str | None) -> Any:
     """The file of the option --redfish."""
     if path is None:
         return None
-    from ....models.site.toml_tables import read_tables
-    from ....probes.redfish import Controller
-    from ...inputs.site_file import BadInput, read_text
+    from ...inputs.redfish_file import read_controller
+    from ...inputs.site_file import BadInput
 
     try:
-        return read_tables(read_text(path, "--redfish"), Controller)
+        return read_controller(path, "--redfish")
     except BadInput as wrong:
         raise click.UsageError(str(wrong)) from None
-    except ValueError as wrong:
-        raise click.UsageError(f"--redfish {path}: {wrong}") from None
 
 
 redfish_option = click.option(
