@@ -29,8 +29,13 @@ class Condition(msgspec.Struct, frozen=True):
     message: str
 
 
-def condition_of(report: Report) -> Condition:
-    """The condition for a report. The reason is the code of the most severe finding."""
+STOPPED = Condition("Unknown", "ServiceStopped", "linkgauge serve has stopped")
+
+
+def condition_of(report: Report | None) -> Condition:
+    """The condition for a report; None: the service stops. The reason is the code of the most severe finding."""
+    if report is None:
+        return STOPPED
     if report.verdict == "ok":
         return Condition("True", "LinksWork", "linkgauge found no fault")
     faults = [one for one in report.findings if one.silenced is None and one.severity != "info"]

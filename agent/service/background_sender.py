@@ -39,10 +39,11 @@ class BackgroundSender(Generic[T]):
             self._waiting[:] = [value]
             self._changed.notify()
 
-    def close(self, seconds: float = 1.0) -> None:
-        """End the thread, and wait for it for so many seconds at most."""
+    def close(self, seconds: float = 1.0, last: T | None = None) -> None:
+        """End the thread, and wait for it for so many seconds at most. It tries once to send `last` before."""
         with self._changed:
             self._ended = True
+            self._waiting[:] = [] if last is None else [last]
             self._changed.notify()
         self._thread.join(seconds)
 
@@ -67,13 +68,13 @@ class BackgroundSender(Generic[T]):
             self._changed.wait_for(lambda: self._waiting or self._ended)
             values = self._waiting[:]
             self._waiting.clear()
-            return None if self._ended else values
+            return values or None
 
     def _wait(self, seconds: float, value: T) -> None:
         """Wait before the next attempt, which sends this value again unless a newer one has come."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended, seconds)
-            if not self._waiting:
+            if not self._waiting and not self._ended:
                 self._waiting[:] = [value]
 
     def _log(self, why: str | None) -> None:

@@ -15,6 +15,7 @@ from ..inputs.site_file import BadInput
 from .background_sender import BackgroundSender, TryAgain
 from .config import Config, Otlp, Push
 
+_AT_END = 5.0  # seconds to tell Kubernetes that the service stops
 Publish = Callable[[Report, Site, Round], None]
 
 
@@ -66,17 +67,23 @@ def _nvsentinel(push: Push, folder: str, stack: ExitStack) -> Publish:
 
 
 def _kubernetes(push: Push, stack: ExitStack) -> Publish:
-    """The node condition, and rules for devices with a fault if the configuration names an effect."""
+    """The node condition, and rules for devices with a fault if the configuration names an effect.
+
+    When the service stops, the condition becomes Unknown, and the rules stay: a device keeps its fault.
+    """
     from ..kubernetes import device_taints
     from ..kubernetes.cluster_api import Refused, here
     from ..kubernetes.node_condition import NodeCondition, condition_of
 
     condition = NodeCondition()
     tainted: list[Mapping[str, str]] = []  # the faults of the last rules
+    named: list[str] = []  # the node, once it is known
 
-    def send(node: str, report: Report) -> None:
+    def send(node: str, report: Report | None) -> None:
         try:
             due = condition.update(here(), node, condition_of(report))
+            if report is None:
+                return
             faults = device_taints.faulty_devices(report)
             if push.device_taints and (due or tainted != [faults]):
                 device_taints.update(here(), node, faults, push.device_taints)
@@ -84,11 +91,12 @@ def _kubernetes(push: Push, stack: ExitStack) -> Publish:
         except Refused as why:
             raise TryAgain(str(why)) from None
 
-    sender = BackgroundSender[tuple[str, Report]]("kubernetes", lambda value: send(*value))
-    stack.callback(sender.close)
+    sender = BackgroundSender[tuple[str, Report | None]]("kubernetes", lambda value: send(*value))
+    stack.callback(lambda: sender.close(_AT_END, (named[0], None) if named else None))
 
     def publish(report: Report, site: Site, round: Round) -> None:
         if node := node_name(push, report):
+            named[:] = [node]
             sender.offer((node, report))
 
     return publish

@@ -135,22 +135,28 @@ def test_rules_taint_devices_that_a_driver_publishes(api: Api, cluster: Cluster)
 
 
 @pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """What ends when the service stops."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
 def started(
-    service: Callable[..., Node], tmp_path: Path, api: Api, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Node]]:
+    service: Callable[..., Node], tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, stack: ExitStack
+) -> Callable[..., Node]:
     """A service in a pod of this cluster."""
     monkeypatch.setenv("NODE_NAME", "worker-3")
     monkeypatch.setattr(cluster_api, "here", lambda: cluster)
     monkeypatch.setattr(background_sender.BackgroundSender.__init__, "__defaults__", ((0.01,),))
-    with ExitStack() as stack:
 
-        def start(further: str = "", push: Push = Push(kubernetes=True)) -> Node:  # noqa: B008
-            hgx = service(tmp_path)
-            hgx.host.recorded = node("hgx-h100", further)
-            hgx.daemon.publishers = publishers(Config(push=push), str(tmp_path), stack)
-            return hgx
+    def start(further: str = "", push: Push = Push(kubernetes=True)) -> Node:  # noqa: B008
+        hgx = service(tmp_path)
+        hgx.host.recorded = node("hgx-h100", further)
+        hgx.daemon.publishers = publishers(Config(push=push), str(tmp_path), stack)
+        return hgx
 
-        yield start
+    return start
 
 
 def status(api: Api) -> str:
@@ -165,6 +171,26 @@ def test_the_service_sets_the_condition(started: Callable[..., Node], api: Api) 
     hgx.host.recorded = node("hgx-h100")
     assert any(hgx.cycle().verdict == "ok" for _ in range(20))
     until(lambda: status(api) == "True")
+
+
+def test_a_service_that_stops_says_so(started: Callable[..., Node], api: Api, stack: ExitStack) -> None:
+    hgx = started(NARROW)
+    hgx.cycle()
+    until(lambda: status(api) == "False")
+    stack.close()
+    until(lambda: status(api) == "Unknown")
+    assert api.node["status"]["conditions"][0]["reason"] == "ServiceStopped"
+
+
+def test_a_service_that_stops_asks_an_api_that_refuses_once(
+    started: Callable[..., Node], api: Api, stack: ExitStack
+) -> None:
+    started().cycle()
+    until(lambda: status(api) != "")
+    before, api.refuse = len(api.changes), [503]
+    stack.close()
+    until(lambda: api.refuse == [])
+    assert len(api.changes) == before
 
 
 def test_an_api_that_refuses_is_asked_again(started: Callable[..., Node], api: Api) -> None:
