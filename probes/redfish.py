@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ..models.facts.bmc import BmcLink, BmcPart
 from ..models.facts.machine import Pci
-from ..models.facts.pcie_rates import WIDTHS
+from ..models.facts.pcie_rates import WIDTHS, speed_of
 from ..models.facts.reason import Reason
 from ..models.facts.records import Evidence, NotChecked, Record
 from .host.host import Host, Unreadable
@@ -30,6 +30,7 @@ _REQUEST_SECONDS, _SECONDS, _MOST = 5.0, 60.0, 1000  # per request; for all requ
 _LONGEST = 4 << 20  # bytes of a resource
 _PATH = re.compile(r"/redfish/v1(?:/[\w.~%:@!$&'()*+,;=#-]{0,200}){0,20}")
 _HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{1,4})")
+_GENERATION = re.compile("Gen([1-7])")
 _HOW = "check url, user and password; a browser shows URL/redfish/v1/"
 
 
@@ -148,7 +149,7 @@ def _unread(reason: Reason, path: str, detail: str) -> NotChecked:
 
 def _links(session: _Session, chassis: Mapping[str, Any], known: frozenset[str]) -> Iterator[Record]:
     slots = {
-        _link(device): slot.get("Lanes")
+        _link(device): slot
         for slot in _list(session.get(_link(chassis.get("PCIeSlots"))), "Slots")
         for device in _list(slot.get("Links"), "PCIeDevice")
     }
@@ -159,15 +160,18 @@ def _links(session: _Session, chassis: Mapping[str, Any], known: frozenset[str])
         addresses = (_address(function) for _, function in session.members(device, "PCIeFunctions"))
         address = min((one for one in addresses if one in known), default=None, key=str)
         if address:
-            yield from _link_facts(path, address, interface, slots.get(path))
+            yield from _link_facts(path, address, interface, slots.get(path, {}))
 
 
-def _link_facts(path: str, address: str, interface: Mapping[str, Any], lanes: object) -> Iterator[Record]:
+def _link_facts(path: str, address: str, interface: Mapping[str, Any], slot: Mapping[str, Any]) -> Iterator[Record]:
     """The link as the controller sees it, and its width beside that of the kernel: a difference is a conflict."""
     values = {
         "width": _lanes(interface.get("LanesInUse")),
         "max_width": _lanes(interface.get("MaxLanes")),
-        "slot_width": _lanes(lanes),
+        "slot_width": _lanes(slot.get("Lanes")),
+        "speed": _speed(interface.get("PCIeType")),
+        "max_speed": _speed(interface.get("MaxPCIeType")),
+        "slot_speed": _speed(slot.get("PCIeType")),
     }
     text = ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
     cite = Evidence(f"Redfish {path}", text)
@@ -218,6 +222,12 @@ def _number(text: object) -> int | None:
 
 def _lanes(value: object) -> int | None:
     return value if isinstance(value, int) and value in WIDTHS and not isinstance(value, bool) else None
+
+
+def _speed(value: object) -> float | None:
+    """Transfers per second of a PCIeTypes: "Gen5". None: of no known generation."""
+    found = _GENERATION.fullmatch(value) if isinstance(value, str) else None
+    return speed_of(int(found[1])) if found else None
 
 
 def _link(value: object) -> str | None:

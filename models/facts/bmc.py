@@ -13,6 +13,10 @@ class BmcLink(Fact, frozen=True, kw_only=True):
     width: int | None = None  # PCIeInterface.LanesInUse
     max_width: int | None = None  # PCIeInterface.MaxLanes, of the device
     slot_width: int | None = None  # PCIeSlots.Slots[].Lanes, of the slot that holds it
+    # Speeds in transfers per second and lane, which Redfish writes as a generation: "Gen5".
+    speed: float | None = None  # PCIeInterface.PCIeType; lower while the link rests
+    max_speed: float | None = None  # PCIeInterface.MaxPCIeType, of the device
+    slot_speed: float | None = None  # PCIeSlots.Slots[].PCIeType, of the slot that holds it
 
 
 class BmcPart(Fact, frozen=True, kw_only=True):

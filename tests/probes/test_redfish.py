@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -81,6 +82,35 @@ def test_a_width_that_differs_from_sysfs_is_a_conflict(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert done.output.startswith("2 points on which sources disagree; the first source is used.\n")  # also NVML
     assert f"other  16  (Redfish {CHASSIS}/PCIeDevices/0)" in done.output
+
+
+def with_speeds(now: object, device: object, slot: object) -> dict[str, Any]:
+    """GOOD, in which the controller also reports generations of the GPU's link."""
+    resources: dict[str, Any] = deepcopy(GOOD)
+    resources[f"{CHASSIS}/PCIeDevices/0"]["PCIeInterface"] |= {"PCIeType": now, "MaxPCIeType": device}
+    resources[f"{CHASSIS}/PCIeSlots"]["Slots"][0]["PCIeType"] = slot
+    return resources
+
+
+@pytest.mark.parametrize(
+    ("now", "device", "slot", "supported"),
+    [
+        ("Gen1", "Gen4", "Gen5", True),  # at rest
+        ("Gen4", "Gen5", "Gen4", True),
+        ("Gen4", "Gen5", "Gen5", False),
+        ("Gen5", "Gen4", "Gen4", False),
+        ("Gen4", "Gen4", "fast", False),
+    ],
+)
+def test_a_second_witness_of_the_speed(now: str, device: str, slot: str, supported: bool) -> None:
+    alone, both = report_with(GOOD, node("desktop")), report_with(with_speeds(now, device, slot), node("desktop"))
+    assert (bare(alone) - bare(both) == {(GPU, "link speed of both ends")}) == supported
+    assert (both.verdict, both.findings) == (alone.verdict, alone.findings)
+
+
+def test_speeds_of_a_link() -> None:
+    (link,) = (one for one in read(with_speeds("Gen1", "Gen5", "Gen8")) if isinstance(one, BmcLink) and one.key == GPU)
+    assert (link.speed, link.max_speed, link.slot_speed) == (2.5e9, 32e9, None)
 
 
 def test_a_device_that_the_kernel_does_not_know_is_left_out() -> None:

@@ -117,9 +117,19 @@ def _speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
         subject=function.key,
         quantity=MAX_SPEED,
         observed=both,
-        supports=(*supports, *history),
+        supports=(*supports, *history, *_speed_of_bmc(snapshot, function, both)),
         doubt=doubt,
     )
+
+
+def _speed_of_bmc(snapshot: Snapshot, function: Pci, both: float) -> Iterator[Support]:
+    """As `_of_bmc`: the slot and the device support exactly the highest speed that the kernel sees at both ends."""
+    link = snapshot.of(BmcLink).get(function.key)
+    if link is None or link.slot_speed is None or link.max_speed is None:
+        return
+    if both == min(link.slot_speed, link.max_speed) and (link.speed is None or link.speed <= both):
+        able = f"slot of {as_transfers(link.slot_speed)}, device of {as_transfers(link.max_speed)}"
+        yield Support("product", both, f"Redfish: {able}")
 
 
 def _below_uplink(snapshot: Snapshot, port: Pci) -> str | None:
