@@ -60,9 +60,9 @@ def _notes(diagram: Diagram, report: Report, whole: bool) -> Iterator[tuple[str,
     for one in diagram.elsewhere[:_MOST] if whole else ():
         style = one.finding.severity if one.finding.severity != "info" else "soft"
         yield safe(one_line(one.finding)), style
-    more = len(diagram.elsewhere) - (_MOST if whole else 0)
-    if more > 0:
-        yield f"{counted(more, 'more finding')} without a place in the picture", "soft"
+    if rest := diagram.elsewhere[_MOST if whole else 0 :]:
+        devices = dict.fromkeys(safe(one.finding.device or one.finding.subject) for one in rest)
+        yield f"Findings without a place in the picture: {listed([*devices], _MOST)}", "soft"
     if others := interconnects(diagram, report.topology)[1]:
         pairs = listed([f"{safe(link.a)} to {safe(link.b)}" for link in others], _MOST)
         yield f"Not drawn: interconnect of {pairs}.", "soft"

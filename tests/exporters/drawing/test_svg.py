@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge.exporters.drawing.path import path_of
-from linkgauge.exporters.drawing.svg import as_svg
+from linkgauge.exporters.drawing.svg import as_svg, svg_part
 from linkgauge.exporters.text.terminal import safe
 from linkgauge.models.graph.topology import Topology
 from linkgauge.models.report import Report
@@ -75,3 +75,7 @@ _ATTRIBUTES = {
     *("class", "role", "aria-label", "width", "height", "viewBox"),
     *("x", "y", "rx", "points", "stroke-width", "text-anchor", "data-findings"),
 }
+
+
+def test_a_page_names_absent_devices_below_its_picture() -> None:
+    assert "Findings without a place in the picture: gpu3 (module 4, 3e:00.0)<" in svg_part(screen("absent"))
