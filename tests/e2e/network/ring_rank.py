@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _PORT = 7000
-_DEADLINE = 60.0  # seconds, of each call
+_DEADLINE = 30.0  # seconds, of each call
 _BUFFER = 1 << 17  # bytes of a socket: what waits in it when a rank arrives counts as transferred in no time
 Peers = Mapping[int, socket.socket]
 
@@ -52,6 +52,7 @@ def connected(rank: int, pairs: set[tuple[int, int]]) -> Peers:
     found = {}
     with socket.socket() as server:
         _limit(server)
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of a job before may still close
         server.bind(("", _PORT))
         server.listen()
         for lower in sorted(low for low, high in pairs if high == rank):
