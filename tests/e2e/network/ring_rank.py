@@ -151,4 +151,5 @@ def inspector_lines(
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:6]), sys.argv[6])
+    own, *numbers = map(int, sys.argv[1:6])
+    main(own, numbers[0], numbers[1], numbers[2], numbers[3], sys.argv[6])
