@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..models.facts.bmc import BmcLink, BmcPart
 from ..models.facts.machine import Pci
@@ -31,6 +32,7 @@ _LONGEST = 4 << 20  # bytes of a resource
 _PATH = re.compile(r"/redfish/v1(?:/[\w.~%:@!$&'()*+,;=#-]{0,200}){0,20}")
 _HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{1,4})")
 _GENERATION = re.compile("Gen([1-7])")
+_LINK = ("width", "max_width", "slot_width", "speed", "max_speed", "slot_speed")  # fields of BmcLink
 _HOW = "check url, user and password; a browser shows URL/redfish/v1/"
 
 
@@ -165,21 +167,21 @@ def _links(session: _Session, chassis: Mapping[str, Any], known: frozenset[str])
 
 def _link_facts(path: str, address: str, interface: Mapping[str, Any], slot: Mapping[str, Any]) -> Iterator[Record]:
     """The link as the controller sees it, and its width beside that of the kernel: a difference is a conflict."""
-    values = {
-        "width": _lanes(interface.get("LanesInUse")),
-        "max_width": _lanes(interface.get("MaxLanes")),
-        "slot_width": _lanes(slot.get("Lanes")),
-        "speed": _speed(interface.get("PCIeType")),
-        "max_speed": _speed(interface.get("MaxPCIeType")),
-        "slot_speed": _speed(slot.get("PCIeType")),
-    }
-    text = ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
-    cite = Evidence(f"Redfish {path}", text)
-    known = {name: value for name, value in values.items() if value is not None}
+    link = BmcLink(
+        key=address,
+        width=_lanes(interface.get("LanesInUse")),
+        max_width=_lanes(interface.get("MaxLanes")),
+        slot_width=_lanes(slot.get("Lanes")),
+        speed=_speed(interface.get("PCIeType")),
+        max_speed=_speed(interface.get("MaxPCIeType")),
+        slot_speed=_speed(slot.get("PCIeType")),
+    )
+    known = {name: value for name in _LINK if (value := getattr(link, name)) is not None}
+    cite = Evidence(f"Redfish {path}", ", ".join(f"{name} {value}" for name, value in known.items()))
     if known:
-        yield BmcLink(key=address, **known, cites=dict.fromkeys(known, cite))
-    if values["width"]:
-        yield Pci(key=address, width=values["width"], cites={"width": cite})
+        yield replace(link, cites=dict.fromkeys(known, cite))
+    if link.width:
+        yield Pci(key=address, width=link.width, cites={"width": cite})
 
 
 def _parts(session: _Session, chassis: Mapping[str, Any]) -> Iterator[BmcPart]:
