@@ -108,10 +108,9 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
     with ExitStack() as stack:
         stack.enter_context(checkpoint.exclusive(folder))
         memory = _memory(options, folder, host)
-        known = stale_findings(memory.histories)
-        pages = Pages(site.labels, config.detail, seconds(config.cycle), findings=known, gate=site.gate)
-        server = stack.enter_context(_serving(options, config, pages))
-        traffic = PortTraffic()
+        stale, cycle = stale_findings(memory.histories), seconds(config.cycle)
+        pages = Pages(site.labels, config.detail, cycle, findings=stale, gate=site.gate)
+        server, traffic = stack.enter_context(_serving(options, config, pages)), PortTraffic()
         daemon = Daemon(
             host,
             config,
