@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 NOBODY = 65534
 EXIT_CODES = {"ok": 0, "degraded": 1, "failed": 2, "unknown": 3}
 COMMAND = ("-c", "from linkgauge.agent.cli.main import main; main()")
+NO_STATE = ("--state-dir", "/nonexistent/linkgauge")  # a service of this machine may know an earlier inventory
 PATHS = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
@@ -100,7 +101,7 @@ def reachable_python() -> str:
 
 def report(*arguments: str, python: str = sys.executable, user: int | None = None) -> Any:
     drop: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
-    command = [python, *COMMAND, *arguments, "--format", "json"]
+    command = [python, *COMMAND, *arguments, *NO_STATE, "--format", "json"]
     done = subprocess.run(command, env=PATHS, capture_output=True, text=True, timeout=60, **drop)
     said = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (EXIT_CODES[said["verdict"]], "")
