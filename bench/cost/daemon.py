@@ -67,7 +67,7 @@ def of_children() -> float:
 @contextmanager
 def linkgauge(root: Path, state: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The measured process, and its port."""
-    command = [sys.executable, __file__, "--serve", str(root), str(state)]
+    command = [sys.executable, "-m", "bench.cost.daemon", "--serve", str(root), str(state)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         yield process, int(process.stdout.readline())
