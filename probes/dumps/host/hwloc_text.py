@@ -111,7 +111,7 @@ def _read(place: _Place, rest: str, cite: Evidence, above: list[_Place]) -> Iter
             place.fields["model"], place.cites["model"] = model[1], cite
     elif place.kind == "NUMANode" and physical:
         logical = re.match(r" L#(\d{1,4})", rest)
-        if logical and int(logical[1]) != sum(1 for _ in above[0].numas):  # lines of other nodes are missing
+        if logical and int(logical[1]) != len(above[0].numas):  # lines of other nodes are missing
             above[0].whole = False
         place.key = f"numa{int(physical[1])}"
         for other in above:
