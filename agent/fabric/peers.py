@@ -1,4 +1,4 @@
-"""The nodes as the coordinator sees them: their connections, and who was lost and why."""
+"""The nodes as the coordinator sees them: their connections, and the reason if one is lost."""
 
 from __future__ import annotations
 

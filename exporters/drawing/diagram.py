@@ -154,7 +154,7 @@ class _Builder(Struct, frozen=True):
         return any(one.id in self.states.by_device for one in (device, *self.tree.below.get(device.id, ())))
 
     def _device(self, device: Device, above: tuple[Device, ...]) -> Part:
-        """The box of a device, of which its further functions, disks and names are parts."""
+        """The box of a device. Its further functions, disks and names are parts of the box."""
         inner = list(_within(device, self.tree))
         ports = tuple(self._port(one) for one in inner if one.kind == "port")
         bare = [one for one in inner if one.kind == "netdev"]

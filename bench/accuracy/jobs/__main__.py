@@ -1,7 +1,7 @@
 """How often the report of a job names the right link or rank: python -m bench.accuracy.jobs [--jobs 100].
 
-Each job is drawn at random: nodes, layout, and no fault, one, or two at once, of which none hides the other. If the
-same groups use parts of several nodes, the fault can be in several places: the report must then say so.
+Each job is drawn at random: nodes, layout, and no fault, one, or two at once. Neither of two faults hides the other. If
+the same groups use parts of several nodes, the fault can be in several places: the report must then say so.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def wrong(job: Layout, faults: Sequence[Fault], found: Sequence[Finding]) -> lis
 
 
 def _drawn(count: int, job: Layout, chance: np.random.Generator) -> list[Fault]:
-    """Faults of which none hides another: one late rank, and links of which no groups use only parts of the other."""
+    """Faults that do not hide each other: at most one late rank, and links that different groups use."""
     found = list[Fault]()
     for kind in chance.permutation(FAULTS):
         fault = fault_of(str(kind), job, chance)
