@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .options.input import service_state_dir
 from .output.write import clear_errors
 
 if TYPE_CHECKING:
@@ -24,12 +25,7 @@ _SECONDS = 4.1  # for all calls of Slurm together, except the removal of a note
     type=click.Path(),
     help="The site file with the table [gate] (TOML).  [default: /etc/linkgauge/site.toml]",
 )
-@click.option(
-    "--state-dir",
-    metavar="DIR",
-    type=click.Path(),
-    help="The state folder of `linkgauge serve`.  [default: /var/lib/linkgauge]",
-)
+@service_state_dir
 @click.option(
     "--strict",
     is_flag=True,

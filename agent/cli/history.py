@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .options.input import service_state_dir
 from .output.write import clear_errors, write
 
 if TYPE_CHECKING:
@@ -22,12 +23,7 @@ _MOST_DRAWN = 12  # flows in a picture
 @click.command(short_help="Show past verdicts, findings and rates of this node.")
 @click.argument("device", required=False)
 @click.option("--since", metavar="TIME", default="30d", help="How far back: 12h, 30d.  [default: 30d]")
-@click.option(
-    "--state-dir",
-    metavar="DIR",
-    type=click.Path(),
-    help="The state folder of `linkgauge serve`.  [default: /var/lib/linkgauge]",
-)
+@service_state_dir
 @click.option(
     "--format",
     "form",

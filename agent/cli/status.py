@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .options.input import service_state_dir
 from .output.exits import EXIT
 from .output.write import clear_errors, write
 
@@ -22,12 +23,7 @@ _REMEDY = (
 
 
 @click.command(short_help="Show the verdict and the state of the running service.")
-@click.option(
-    "--state-dir",
-    metavar="DIR",
-    type=click.Path(),
-    help="The state folder of `linkgauge serve`.  [default: /var/lib/linkgauge]",
-)
+@service_state_dir
 @click.option(
     "--format",
     "form",

@@ -147,3 +147,10 @@ redfish_option = click.option(
     callback=_controller,
     help="Also ask the management controller (BMC). FILE is TOML: url, user, password, ca_file.",
 )
+
+service_state_dir = click.option(
+    "--state-dir",
+    metavar="DIR",
+    type=click.Path(),
+    help="The state folder of `linkgauge serve`.  [default: /var/lib/linkgauge]",
+)
