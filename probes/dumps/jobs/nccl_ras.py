@@ -22,7 +22,7 @@ BEGIN = (
     r"|DEAD[ \t]*\n[ \t]*[0-9]{1,6} job process|TIMEOUT[ \t]*\n[ \t]*Encountered [0-9]{1,6} communication timeout"
     r"|\{\s{0,20}\"nccl_version\":)"
 )
-_VERSION = re.compile(r"NCCL version (?P<version>\d+\.\d+(?:\.\d+)?)\S* compiled with CUDA (?P<cuda>\d+\.\d+)")
+_VERSION = re.compile(r"NCCL version (?P<version>\d+\.\d+(?:\.\d+)?)\S{0,40} compiled with CUDA (?P<cuda>\d+\.\d+)")
 _COMMUNICATOR = re.compile(r"#\d+-\d+ \((?P<hash>[0-9a-f]{16})\) (?:INCOMPLETE|ERROR|MISMATCH)")
 _PROCESS = re.compile(r"Process (?P<pid>\d{1,10}) on node (?P<host>[\da-f.:]{2,45}) managing GPU")
 _RANK = re.compile(
