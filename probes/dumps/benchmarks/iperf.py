@@ -6,7 +6,6 @@ The output has IP addresses and no device. The ends of the flow are the host and
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +16,7 @@ from ....models.facts.units import from_bits
 from ..core.json_values import list_of, object_of
 from ..core.part import Part
 from ..core.tables import Case, Line, Tool, read_tool
-from ..lines.json_text import whole_characters
+from ..lines.json_text import decoded, whole_characters
 
 _JSON = r'\{\s{0,20}"start":\s{0,20}\{\s{0,20}"connected":'
 _STREAM = r"\[[ ]{0,4}(?:[0-9]{1,4}|SUM)\]"
@@ -121,10 +120,8 @@ def read(part: Part) -> Iterator[Record]:
 
 def _read_json(part: Part, place: str, start: int) -> Record:
     try:
-        members: dict[str, Any] = json.JSONDecoder().raw_decode(
-            whole_characters(part.text), part.text.index("{", start)
-        )[0]
-    except (ValueError, RecursionError):
+        members: dict[str, Any] = decoded(whole_characters(part.text), part.text.index("{", start))[0]
+    except ValueError:
         return _gap(_lacks("truncated or invalid JSON"), place)
     begun, end = object_of(object_of(members.get("start")).get("test_start")), object_of(members.get("end"))
     sums = [object_of(end.get(name)).get("bits_per_second") for name in ("sum_received", "sum_sent", "sum")]

@@ -8,7 +8,6 @@ nearest to the GPU, because the tool binds itself to the processor there.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,7 +20,7 @@ from ..core.matrix import Cell, implied_gpus
 from ..core.part import Part
 from ..core.tables import Case, Line, Tool, read_tool
 from ..core.tables import flows as flows_of
-from ..lines.json_text import whole_characters
+from ..lines.json_text import decoded, whole_characters
 
 BEGIN = (
     r"^[ \t]*(?:nvbandwidth Version: |Running (?:benchmark )?\w{1,80}_(?:memcpy|copy|latency)\w{0,40}\.[ \t]*$"
@@ -98,10 +97,10 @@ def flows(test: str, heading: str, cells: Sequence[Cell]) -> Iterator[tuple[Flow
 def _read_json(part: Part) -> Iterator[Record]:
     """The same from JSON. A truncated JSON document gives no rates."""
     try:
-        whole, _ = json.JSONDecoder().raw_decode(whole_characters(part.text).lstrip())
+        whole, _ = decoded(whole_characters(part.text).lstrip())
         tests = whole["nvbandwidth"]["testcases"]
         version = whole["nvbandwidth"].get("Driver Version")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
+    except (ValueError, KeyError, TypeError, AttributeError) as wrong:
         yield NotChecked(
             what="dump",
             subject=part.file,

@@ -1,7 +1,8 @@
 """Read the clear objects of a JSON text with missing or damaged lines.
 
 A name that comes again in one object, and a name in another column than the other names of its object, are of another
-object, whose beginning is missing. An object ends at a gap ("...").
+object, whose beginning is missing. An object ends at a gap ("..."), and everything open ends at a bracket deeper than
+any tool nests.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _TOKEN = re.compile(
     r"|\b(?:true|false|null)\b)|(?P<open>[\[{])|(?P<close>[\]}])|(?P<gap>^[ \t]*(?:\[?\.{3}|<snip|-{4,})[^\n]*$)",
     re.MULTILINE,
 )
+_DEEPEST = 50  # levels
+_WIDEST = 200  # columns of blanks before a name
 
 
 class _Open(Struct):
@@ -89,19 +92,21 @@ def beginning_is_missing(part: Part) -> NotChecked:
 
 def pieces(part: Part, start: int) -> Iterator[tuple[dict[str, Any], int]]:
     """The outermost objects in the text from position `start`, with the number of their first line in the part."""
-    state, number, counted = _Pieces(), 0, 0
+    state, number, counted, begin = _Pieces(), 0, 0, 0
     for token in _TOKEN.finditer(part.text, start):
         number += part.text.count("\n", counted, token.start())
+        begin = max(begin, part.text.rfind("\n", counted, token.start()) + 1)
         counted = token.start()
-        begin = part.text.rfind("\n", 0, counted) + 1
-        if token["gap"]:
+        if token["gap"] or len(state.open) > _DEEPEST:
             state.open.clear()
         elif token["open"]:
             state.begin({} if token["open"] == "{" else [], number)
         elif token["close"]:
             state.close(token["close"])
         elif token["name"]:
-            column = counted - begin if not part.text[begin:counted].strip() else -1
+            column = counted - begin
+            if column > _WIDEST or part.text[begin:counted].strip():
+                column = -1
             state.name(_text(token["name"]), number, column)
         else:
             state.put(_text(token["value"]))

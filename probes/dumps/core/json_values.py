@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +10,7 @@ from msgspec import Struct
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import NotChecked
-from ..lines.json_text import whole_characters
+from ..lines.json_text import decoded, whole_characters
 from .part import Part
 
 _OPENS = re.compile(r"[\[{]")
@@ -31,7 +30,7 @@ def documents(part: Part, begins: re.Pattern[str] = _OPENS) -> Iterator[Document
 
     Ends with a NotChecked at an incomplete document.
     """
-    decoder, end, line, counted = json.JSONDecoder(), 0, 0, 0
+    end, line, counted = 0, 0, 0
     text = whole_characters(part.text)
     while found := begins.search(part.text, end):
         opens = _OPENS.search(part.text, found.start())
@@ -39,8 +38,8 @@ def documents(part: Part, begins: re.Pattern[str] = _OPENS) -> Iterator[Document
         line += part.text.count("\n", counted, begin)
         counted = begin
         try:
-            value, end = decoder.raw_decode(text, begin)
-        except (ValueError, RecursionError):
+            value, end = decoded(text, begin)
+        except ValueError:
             why = "incomplete or invalid JSON"
             yield NotChecked(
                 what="dump", subject=part.file, reason=Reason.INCOMPLETE, path=part.where(line), detail=why

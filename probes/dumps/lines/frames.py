@@ -186,7 +186,7 @@ def _without_prefix(line: str) -> str:
 def _container(line: str) -> str:
     try:
         record = loads(line)
-    except (ValueError, RecursionError):
+    except ValueError:
         return line
     log = record.get("log") if isinstance(record, dict) and "stream" in record else None
     return log.rstrip("\n").replace("\n", " ") if isinstance(log, str) else line

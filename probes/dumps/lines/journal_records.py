@@ -50,7 +50,7 @@ def _json_text(text: str) -> str:
     """A JSON value on a line of its own, as text."""
     try:
         value = loads(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         return ""
     return value.replace("\n", " ") if isinstance(value, str) else str(value)
 
@@ -59,7 +59,7 @@ def _json_record(text: str, line: str) -> str:
     """Replace a record of journalctl -o json."""
     try:
         record = loads(text.rstrip(","))
-    except (ValueError, RecursionError):
+    except ValueError:
         return line
     texts = (
         {name: value for name, value in record.items() if isinstance(value, str)} if isinstance(record, dict) else {}

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 
 from ....models.facts.gpu import Driver, Gpu
@@ -20,6 +19,7 @@ from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import pci_address
 from ...system.services import FABRIC_MANAGER
 from ..core.part import Part
+from ..lines.json_text import loads
 from .smi_fields import Card, facts
 
 _NAMES = r"nvidia-(?:fabricmanager|imex|persistenced)"
@@ -134,8 +134,8 @@ def _state(line: str, where: Evidence, part: Part) -> Iterator[Record]:
     Its GPUs have UUIDs and no numbers.
     """
     try:
-        document: Any = msgspec.json.decode(line.strip().encode("utf-8", "replace"))
-    except (msgspec.DecodeError, RecursionError) as wrong:
+        document: Any = loads(line)
+    except ValueError as wrong:
         yield NotChecked(what="dump", subject=part.file, reason=Reason.UNREADABLE, path=where.source, detail=str(wrong))
         return
     if not isinstance(document, dict):

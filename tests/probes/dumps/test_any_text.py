@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -115,6 +116,13 @@ def test_json_that_is_nested_without_end(reader: str, text: str) -> None:
     first, *others = read(reader, text)
     assert isinstance(first, NotChecked)
     assert {one.key for one in others if isinstance(one, Fact)} <= {"sda"}
+
+
+def test_json_that_is_nested_almost_as_deeply_as_the_stack() -> None:
+    """Such a document could be decoded, but printing its value raised RecursionError."""
+    before, after = '[{"ifindex": 1, "ifname": "lo", "mtu": 65536, "link_type": ', "}]"
+    for depth in range(700, sys.getrecursionlimit()):
+        checked(read("net_json", f"{before}{'[' * depth}{']' * depth}{after}"))
 
 
 RUBBISH: list[Any] = [None, [], {}, "", "x", 0, -1, 1e300, [None], [[1]], [["x"]], [["1e9"]], [["-1.0"]], [["0"]]]

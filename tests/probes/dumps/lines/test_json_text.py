@@ -24,6 +24,23 @@ def test_other_escapes_stay() -> None:
     assert loads(text) == json.loads(text)
 
 
+@pytest.mark.parametrize(("levels", "fits"), [(1, True), (200, True), (201, False), (900, False), (100_000, False)])
+def test_documents_have_at_most_200_levels(levels: int, fits: bool) -> None:
+    text = "[" * levels + "]" * levels
+    if fits:
+        assert loads(f" {text}\n") == json.loads(text)
+    else:
+        with pytest.raises(ValueError, match="nested in more than 200 levels"):
+            loads(text)
+    wide = json.dumps([{"a": [n]} for n in range(levels // 100)])
+    assert loads(wide) == json.loads(wide)
+
+
+def test_only_one_document() -> None:
+    with pytest.raises(ValueError, match="more text"):
+        loads("{} {}")
+
+
 @pytest.mark.parametrize("run", [" ", "*", '"', "'", "."])
 def test_a_long_run_inside_a_line_ends(run: str) -> None:
     """A line of 230 blanks took 8 s of a processor."""
