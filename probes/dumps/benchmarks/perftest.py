@@ -51,6 +51,7 @@ _COLUMN = re.compile(r"(?P<name>#?[\w.%]+(?: [a-z]+)?)(?:\[(?P<unit>[^\]]{1,12})
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
 _JSON = re.compile(r"^[ \t]*\{\s{0,20}\"test_info\"", re.MULTILINE)
 _NAMED = re.compile(r"(?:rdma_)?(?P<op>write|read|send)\b[a-z_ ]{0,60}")
+_LARGEST = 1 << 40  # bytes of a message
 _FASTEST = 1e9  # bytes per microsecond
 _OPS = {"RDMA_Write": "write", "RDMA_Read": "read", "Send": "send"}
 # Bytes per unit. perftest divides by 0x100000 for both MB and MiB (src/perftest_resources.c).
@@ -145,7 +146,8 @@ def _documents(part: Part) -> Iterator[Record]:
             if (
                 isinstance(size, int)
                 and isinstance(rate, int | float)
-                and 0 < size * rate < _FASTEST
+                and 0 < size < _LARGEST
+                and 0 < rate < _FASTEST / size
                 and (flow := _flow(test))
             ):
                 value = size * rate * 1e6 / (2 if test.both else 1)

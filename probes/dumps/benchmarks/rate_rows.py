@@ -94,7 +94,7 @@ def _with_ends(words: Sequence[Word], header: Header) -> list[Word]:
 
 def _name(word: Word) -> str:
     """The end as facts name it: "gpu3", "numa0", "mlx5_0", "host"."""
-    number = re.search(r"[0-9]+$", word.text)
+    number = re.search(r"(?<![0-9])[0-9]+$", word.text)
     if word.kind in ("gpu", "numa") and number:
         return f"{word.kind}{int(number[0])}"
     return "host" if word.kind == "host" else word.text if word.kind == "name" else word.text.lower()

@@ -16,7 +16,7 @@ from ..core.part import Part
 from ..core.tables import Case, Line, Tool, read_tool
 
 _OSU, _TESTS = r"# OSU (?:MPI|NCCL|UPC|OpenSHMEM)\S{0,12}", r"(?:tcp|udp|sdp|sctp|rds|rc|uc|ud|xrc)_\w{2,30}"
-_BITS = "[KMG]?(?:b|B|bytes)"
+_RATE_UNIT = "[KMGT][bB]|bytes|bits"  # qperf.c, view_band
 BEGIN = (
     rf"^[ \t]*(?:{_OSU} [A-Z]|{_TESTS}:[ \t]*\n[ \t]*(?:bw|latency|send_bw|recv_bw|msg_rate)[ \t]{{1,9}}=[ ]"
     r"|(?:[\w@:~$#%./-]{1,60}[ ]){0,3}dd (?:\w{2,6}=\S{1,200}[ ]){0,9}[io]f=/dev/\S|[0-9]{1,9}\+[0-9] records in[ \t]*$"
@@ -38,9 +38,9 @@ _TOOL = Tool(
     ),
     rows=(
         r"(?P<size>\d{1,12})\s+(?P<rate>\d{1,9}\.\d{1,2})(?:\s+\d{1,12}\.\d{1,2})?",
-        rf"(?P<name>bw|recv_bw|send_bw)\s+=\s+(?P<rate>\d{{1,6}}(?:\.\d{{1,3}})?) (?P<unit>{_BITS})/sec",
+        rf"(?P<name>bw|recv_bw|send_bw)\s+=\s+(?P<rate>\d{{1,6}}(?:\.\d{{1,3}})?) (?P<unit>{_RATE_UNIT})/sec",
         r"(?P<size>\d{4,18}) bytes (?:\(.{4,30}\) )?copied, \S{1,12} s(?:econds)?, "
-        r"(?P<rate>\d{1,6}(?:\.\d{1,3})?) (?P<unit>[kMG]?B)/s(?P<test>)",
+        r"(?P<rate>\d{1,6}(?:\.\d{1,3})?) (?P<unit>[kMGT]?B)/s(?P<test>)",
         r"Timing (?P<test>O_DIRECT disk|buffered disk|O_DIRECT cached|cached) reads:\s+\d{1,9} MB in\s+[\d.]{1,9} "
         r"seconds\s+=\s+(?P<rate>\d{1,9}\.\d{1,2}) (?P<unit>[kM]B)/sec",
     ),
@@ -58,12 +58,18 @@ _TOOL = Tool(
     ),
     units={
         "": from_megabytes(1),
+        "B": 1.0,
+        "bytes": 1.0,
+        "bits": 1 / 8,
         "kB": from_megabytes(1e-3),
         "KB": from_megabytes(1e-3),
         "MB": from_megabytes(1),
         "GB": from_gigabytes(1),
+        "TB": from_gigabytes(1e3),
+        "Kb": from_megabits(1e-3),
         "Mb": from_megabits(1),
         "Gb": from_gigabits(1),
+        "Tb": from_gigabits(1e3),
     },
     needs=("test",),
     lacks="the first lines of the test are missing: they name what the number is",

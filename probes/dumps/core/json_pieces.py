@@ -21,7 +21,7 @@ from .part import Part
 _TOKEN = re.compile(
     r"(?P<name>\"(?:[^\"\\\n]|\\.){0,200}\")[ \t]*:"
     r"|(?P<value>\"(?:[^\"\\\n]|\\.){0,4000}\"|-?[0-9][0-9.eE+-]{0,40}(?=[\s,}\]])"
-    r"|\b(?:true|false|null)\b)|(?P<open>[\[{])|(?P<close>[\]}])|(?P<gap>^[ \t]*(?:\[?\.{3}|<snip|-{4,})[^\n]*$)",
+    r"|\b(?:true|false|null)\b)|(?P<open>[\[{])|(?P<close>[\]}])|(?P<gap>^[ \t]*(?:\[?\.{3}|<snip|-{4})[^\n]*$)",
     re.MULTILINE,
 )
 _DEEPEST = 50  # levels

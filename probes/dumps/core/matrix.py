@@ -39,11 +39,13 @@ def cells(lines: Sequence[str], start: int, ends: Ends = lambda _: True) -> Iter
     `ends` tells whether a line that is no row ends the matrix. Another program can write up to three lines in between.
     """
     columns, rows = _rows(lines, start, ends)
-    last = -1
-    for place, (line, number, words) in enumerate(rows):
-        following = next((one for _, one, _ in rows[place + 1 :] if one != _NO_ROW), number + 1)
-        at_end = not any(any(map(str.isalnum, text)) for text in lines[line + 1 :])
-        whole = len(words) == len(columns) or (at_end and len(words) < len(columns))
+    numbers = [number for _, number, _ in rows if number != _NO_ROW]
+    end = max((line for line, text in enumerate(lines) if any(map(str.isalnum, text))), default=0)
+    last, place = -1, 0
+    for line, number, words in rows:
+        place += number != _NO_ROW
+        following = numbers[place] if place < len(numbers) else number + 1
+        whole = len(words) == len(columns) or (line == end and len(words) < len(columns))
         if number <= last or (number > last + 1 and following <= number) or not whole:
             continue
         last = number

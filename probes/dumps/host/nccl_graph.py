@@ -105,7 +105,7 @@ def _first(text: str, cite: Callable[[re.Match[str]], Evidence]) -> tuple[list[_
     stack: list[tuple[int, _Node]] = []  # indentation and node of each line above
     ranks: list[str] = []  # the processes that began, the first one first
     for line in _LINE.finditer(text):
-        body, rank = re.sub(r"\s*\n\s*", " ", line["body"]), line["rank"] or ""
+        body, rank = re.sub(r"(?<!\s)\s*\n\s*", " ", line["body"]), line["rank"] or ""
         if body.startswith(_BEGIN):
             ranks.append(rank)
         elif not ranks or not body.strip() or rank in ranks[1:] or (rank != ranks[0] and not _LINK.search(body)):

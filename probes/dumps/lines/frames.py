@@ -48,7 +48,8 @@ _HEADING = re.compile(
 # Marks of Markdown, bullets of lists, and notes behind a line. A row of a table becomes "name: value".
 _MARK = re.compile(r"^(?P<indent>[ \t]*)(?:[-*+•] |[0-9]{1,2}[.)] )(?=\S)|(?<!\*)\*\*(?!\*)|`|(?<![ \t])[ \t]*\\$")
 _NOTE = re.compile(r"(?<![ \t])[ \t]+(?:\# |// |<[-=]{1,3}(?![>\w=-])|←|\u2b05).*$")
-_ROW = re.compile(r"^[ \t]*\|[ ]*([^|\s](?:[^|]{0,78}[^|\s])?)[ ]*\|[ ]*([^|\s](?:[^|]{0,198}[^|\s])?)[ ]*\|?[ \t]*$")
+_CELL = r"[^|\s](?:[^|]{0,%d}[^|\s])?"
+_ROW = re.compile(rf"^[ \t]*\|[ ]*({_CELL % 78})[ ]*\|[ ]*({_CELL % 198})(?:[ ]*\|)?[ \t]*$")
 _FEWEST = 2  # the least number of lines with the same host name, or with line numbers
 _CANDIDATES = 4
 _SHARE = 0.5  # share of the lines with the same kind of prefix: a person writes lines above and below them

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 _CELL = r"[ \t]*:?-{2,}:?[ \t]*"
-_RULE = re.compile(rf"^[ \t]{{0,8}}(?:\|?{_CELL}(?:\|{_CELL})+\|?|\|{_CELL}\|)[ \t]*$", re.MULTILINE)
+_RULE = re.compile(rf"^[ \t]{{0,8}}(?:\|?{_CELL}(?:\|{_CELL})+(?:\|[ \t]*)?|\|{_CELL}\|[ \t]*)$", re.MULTILINE)
 _ONE = re.compile(r"[ \t]*\|[ \t]?((?:[^|\\]|\\.)*?)[ \t]?\|[ \t]*")  # a row with one cell
 _BORDER = re.compile(r"(?<!\\)\|")
 _BOLD = re.compile(r"(?<![*\w])\*\*(?=[^\s*])([^*\n]{0,2000}?[^\s*])\*\*(?![*\w])")

@@ -13,7 +13,7 @@ from .json_text import loads
 
 _LITERAL = r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')"
 _ITEM = re.compile(rf"[ \t]*(?:- )?({_LITERAL}),?[ \t]*")
-_STRING = re.compile(_LITERAL)
+_STRING = re.compile(rf"\\.|({_LITERAL})")  # an escaped quote begins no string
 # The output of a command as a value: Ansible, runners of jobs, collectors of logs
 _OUTPUT = re.compile(rf"[\"'](?:stdout|stderr|output|log|message|msg|text)[\"'][ ]?:[ ]?({_LITERAL})")
 _FEWEST = 2  # strings of a list
@@ -48,7 +48,7 @@ def _items(lines: Sequence[str]) -> dict[int, str]:
 def _inside(line: str) -> Iterator[str]:
     """The strings within a line that are the output of a command."""
     named = [found[1] for found in _OUTPUT.finditer(line)]
-    for literal in named or (_STRING.findall(line) if "\\n" in line else ()):
+    for literal in named or (filter(None, _STRING.findall(line)) if "\\n" in line else ()):
         text = _text(literal)
         if text is not None and (named or "\n" in text):
             yield text

@@ -9,7 +9,7 @@ outside its own thresholds ("Laser rx power low alarm : On"), which lanes lost t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from msgspec import Struct, field
 
@@ -76,6 +76,7 @@ def read(part: Part) -> Iterator[Record]:
     named = _FILE.search(part.file)
     name = f"{named[1]}/module" if named else UNNAMED
     modules: list[_Module] = []
+    names: set[str] = set()
     fresh = True
     for number, line in part.lines():
         if device := _DEVICE.search(line):
@@ -85,20 +86,23 @@ def read(part: Part) -> Iterator[Record]:
         if not what:
             continue
         if fresh or what == "identifier" or what in modules[-1].flags:
-            key = name if all(known.key != name for known in modules) else f"{name} {len(modules) + 1}"
+            key = f"{name} {len(modules) + 1}" if name in names else name
+            names.add(key)
             modules.append(_Module(key, part.cite(number, line)))
             fresh = False
         _take(modules[-1], what, value, part.cite(number, line))
-    for number, module in enumerate(modules):
-        if not any(_same(module, earlier) for earlier in modules[:number]):
-            yield from _fact(module)
+    distinct: dict[Hashable, _Module] = {}  # the same output can be taken again
+    for module in modules:
+        distinct.setdefault(_contents(module), module)
+    for module in distinct.values():
+        yield from _fact(module)
 
 
-def _same(one: _Module, earlier: _Module) -> bool:
-    """Whether all lines of a module have the values of an earlier one: the same output was taken again."""
-    flags, before = ({name: flag[:2] for name, flag in module.flags.items()} for module in (one, earlier))
-    values, known = ({name: value[:2] for name, value in module.values.items()} for module in (one, earlier))
-    return (flags, values, one.limits) == (before, known, earlier.limits) and bool(values or flags)
+def _contents(module: _Module) -> Hashable:
+    """What all lines of a module say."""
+    flags = frozenset((name, *flag[:2]) for name, flag in module.flags.items())
+    values = frozenset((name, *value[:2]) for name, value in module.values.items())
+    return flags, values, frozenset(module.limits.items())
 
 
 def _take(module: _Module, name: str, value: str, where: Evidence) -> None:

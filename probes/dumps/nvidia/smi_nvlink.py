@@ -49,6 +49,7 @@ _INSTANCE = re.compile(r"MIG \S+\s+Device\s+([0-9]{1,2}): \(UUID: MIG-")
 _INACTIVE = "<inactive>"
 _MARK = re.compile(r"\[|\(?\.\.|…|<snip", re.IGNORECASE)  # lines are omitted here
 _FEW = 3  # a smaller step of the link number is a damaged line of the same GPU
+_MOST_LINES = 1000  # of one GPU: 36 links with at most 20 counters each
 _WHOLE = (1, 2, 3, 4, 6, 12, 18, 36)  # numbers of links of products
 # Counters of a link by generation. Since NVLink 5 they have other names (nvml_links.py).
 _COUNTERS = {
@@ -151,14 +152,17 @@ def _lists(part: Part) -> Iterator[_Listed]:
 
 def _filled(gpu: _Listed | None, lines: Sequence[tuple[str, Evidence]]) -> Iterator[_Listed]:
     """The list with its lines, and the lists of the lines that can be of other GPUs."""
-    while lines or gpu:
-        gpu = gpu or _Listed(_UNNAMED, "", None, lines[0][1])
-        own = _own([text for text, _ in lines], gpu.least)
-        for text, where in lines[:own]:
+    begin = 0
+    while begin < len(lines) or gpu:
+        gpu = gpu or _Listed(_UNNAMED, "", None, lines[begin][1])
+        candidates = lines[begin : begin + _MOST_LINES]
+        own = _own([text for text, _ in candidates], gpu.least)
+        for text, where in candidates[:own]:
             _line(gpu, text, where)
-        gpu.elided |= own < len(lines)
+        begin += own
+        gpu.elided |= begin < len(lines)
         yield gpu
-        gpu, lines = None, lines[own:]
+        gpu = None
 
 
 def _own(lines: Sequence[str], least: int) -> int:

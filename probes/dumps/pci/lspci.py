@@ -258,7 +258,7 @@ _WINDOW = re.compile(
 )
 _RESIZABLE = re.compile(
     r"Physical Resizable BAR[^\n]*\n(?:\s+BAR 0:[^\n]*\n)?\s+BAR ([12]): current size: \w+, "
-    r"supported: ((?:\d{1,6}[KMGTPE]?B ?)+)"
+    r"supported: (\d{1,6}[KMGT]?B(?: \d{1,6}[KMGT]?B)*)(?=\s|$)"
 )
 _BUSES = re.compile(r"Bus: primary=([0-9a-f]{2}), secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})")
 

@@ -21,10 +21,10 @@ _LINE = re.compile(
     r"|Express \(v\d\)(?= (?:Root|Downstream) Port)|TrErr[+-](?= Train))[^\n]*"
 )
 _BAR1 = re.compile(
-    r"Region [12]: (?:\[virtual\] )?Memory at [0-9a-f]+ \(64-bit, prefetchable\)[^\n]*\[size=(\d+[KMGT])\]"
+    r"Region [12]: (?:\[virtual\] )?Memory at [0-9a-f]+ \(64-bit, prefetchable\)[^\n]*\[size=(\d{1,6}[KMGT])\]"
 )
 _PAYLOAD = re.compile(r"MaxPayload (\d{3,4}) bytes, MaxReadReq (\d{3,4}) bytes")
-_RESIZABLE = re.compile(r"BAR [12]: current size: \w+, supported: ((?:\d{1,6}[KMGTPE]?B ?)+)")
+_RESIZABLE = re.compile(r"BAR [12]: current size: \w+, supported: (\d{1,6}[KMGT]?B(?: \d{1,6}[KMGT]?B)*)(?=\s|$)")
 _UNASSIGNED = re.compile(r"Region 1: (?:\[virtual\] )?Memory at <(?:unassigned|ignored)> \(64-bit, prefetchable\)")
 ANY_LINE = (
     r"^[ \t]*(?:NUMA node: [0-9]|IOMMU group: [0-9]|Physical Slot: \S|Kernel driver in use: \S|Subsystem: [A-Z0-9]"
@@ -92,7 +92,7 @@ def _alone(line: str) -> dict[str, Any]:
 
 def size_of(text: str) -> int:
     """The bytes of "256M", "128GB" or "512"."""
-    digits = text.rstrip("KMGTBPE")
+    digits = text.rstrip("KMGTB")
     return int(digits) * _UNITS.get(text[len(digits) :][:1], 1)
 
 
