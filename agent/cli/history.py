@@ -31,7 +31,7 @@ _MOST_DRAWN = 12  # flows in a picture
     default="text",
     help="json is one line, linkgauge.history/1.  [default: text]",
 )
-@click.option("--plot", metavar="FILE", type=click.Path(), help="Draw the rates to FILE (png, svg or pdf).")
+@click.option("--plot", metavar="FILE.svg", type=click.Path(), help="Draw the rates.")
 @click.option("--output", "-o", metavar="FILE", type=click.Path(), help="Write to FILE instead of standard output.")
 def history(
     device: str | None, since: str, state_dir: str | None, form: str, plot: str | None, output: str | None
@@ -95,15 +95,16 @@ def _of_device(history: History, device: str) -> History:
 
 
 def _draw(history: History, node: str, path: str) -> None:
-    try:
-        from ...exporters.formats.history import draw
+    from ...exporters.drawing.rate_history import as_svg
 
+    try:
         if not history.rates:
             raise click.ClickException("--plot: no rate is recorded; [probes] in linkgauge.toml schedules measurements")
         if len(history.rates) > _MOST_DRAWN:
             raise click.ClickException(f"--plot: {len(history.rates)} flows are too many: name a DEVICE")
-        draw(history, node, path)
-    except ImportError:
-        raise click.ClickException("--plot needs matplotlib: pip install 'linkgauge[plot]'") from None
-    except (OSError, ValueError) as wrong:
-        raise click.ClickException(f"--plot {path}: {getattr(wrong, 'strerror', None) or wrong}") from None
+        if not path.lower().endswith(".svg"):
+            raise click.ClickException(f"--plot {path}: name a file that ends in .svg")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(as_svg(history, node))
+    except OSError as wrong:
+        raise click.ClickException(f"--plot {path}: {wrong.strerror}") from None

@@ -40,6 +40,17 @@ DARK: Mapping[str, str] = {
     "high": "#17395c",
 }
 HEAT = ("low", "mid", "high")  # backgrounds of rates below, within and above the lower half of their range
+# Parts of a whole, for light and dark screens alike (Okabe and Ito, https://jfly.uni-koeln.de/color/; grey added).
+PARTS: Mapping[str, str] = {
+    "blue": "#0072b2",
+    "orange": "#e69f00",
+    "yellow": "#f0e442",
+    "purple": "#cc79a7",
+    "vermillion": "#d55e00",
+    "green": "#009e73",
+    "grey": "#999999",
+    "sky": "#56b4e9",
+}
 STATES = ("good", "warning", "critical", "unread")
 
 

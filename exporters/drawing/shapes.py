@@ -22,7 +22,7 @@ PAD = 8.0  # pixels between the text and the border of a box
 
 
 class Label(Struct, frozen=True):
-    """A text. `x` is its start, or its end or its middle if `anchor` says so; `y` is its baseline."""
+    """A text. `x` is its start, or its end if `anchor` says so; `y` is its baseline."""
 
     x: float
     y: float
@@ -35,7 +35,7 @@ class Label(Struct, frozen=True):
     def box(self) -> tuple[float, float, float, float]:
         """Left, top, right and bottom."""
         width = text_width(self.text, self.style)
-        left = self.x - {"start": 0.0, "middle": width / 2, "end": width}[self.anchor]
+        left = self.x - {"start": 0.0, "end": width}[self.anchor]
         return left, self.y - font_size(self.style), left + width, self.y + 0.25 * font_size(self.style)
 
 

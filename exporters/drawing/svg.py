@@ -12,7 +12,7 @@ from ..text.terminal import safe
 from ..text.vocabulary import counted
 from .layout import drawing_of
 from .margins import with_margins
-from .palette import DARK, LIGHT, STATES, variables
+from .palette import DARK, LIGHT, PARTS, STATES, variables
 from .path import Path, no_path
 from .shapes import SIZE, SMALL, TITLE, Drawing
 
@@ -30,6 +30,9 @@ _RULES = f"""
 .lg .band {{ fill: var(--path); stroke: none; }}
 .lg rect.point {{ fill: var(--good); stroke: none; }}
 """
+_PARTS = """
+.lg rect.part { stroke: var(--back); stroke-width: 1; } .lg rect.spread { fill: var(--text); stroke: none; }
+""" + "".join(f".lg rect.{name} {{ fill: {colour}; }}\n" for name, colour in PARTS.items())
 
 
 def as_svg(report: Report, path: Path | None = None) -> str:
@@ -67,7 +70,8 @@ def svg_file(drawing: Drawing, summary: str) -> str:
 
 def _styles() -> str:
     light = f".lg {{ color-scheme: light dark; {variables(LIGHT)} }}\n"
-    return f"{light}@media screen and (prefers-color-scheme: dark) {{ .lg {{ {variables(DARK)} }} }}{svg_rules()}"
+    dark = f"@media screen and (prefers-color-scheme: dark) {{ .lg {{ {variables(DARK)} }} }}"
+    return f"{light}{dark}{svg_rules()}{_PARTS}"
 
 
 def rendered(drawing: Drawing, summary: str, style: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The history of a node as text, as JSON and as a picture, for `linkgauge history`."""
+"""The history of a node as text and as JSON, for `linkgauge history`."""
 
 from __future__ import annotations
 
@@ -109,22 +109,3 @@ def as_json(history: History, node: str) -> str:
 def _change(series: Series) -> dict[str, str | float] | None:
     found = drift(series)
     return {"start": as_utc(found.start), "before": found.before, "after": found.after} if found else None
-
-
-def draw(history: History, node: str, path: str) -> None:
-    """Draw the rates over time, with the start of each change. Needs matplotlib. Raises OSError."""
-    from datetime import datetime, timezone
-
-    from .figure import figure
-
-    shown = list(history.rates.items())
-    chart = figure(1 + 1.6 * max(len(shown), 1))
-    chart.suptitle(f"{node}: measured rates")
-    for axes, (flow, series) in zip(chart.subplots(max(len(shown), 1), squeeze=False)[:, 0], shown, strict=False):
-        times = [datetime.fromtimestamp(at, timezone.utc) for at, _ in series]
-        axes.plot(times, [rate / 1e9 for _, rate in series], ".", markersize=3, color="#0072B2")
-        axes.set_title(f"{flow.op} {flow.subject}", fontsize=9, loc="left")
-        axes.set_ylabel("GB/s")
-        if found := drift(series):
-            axes.axvline(datetime.fromtimestamp(found.start, timezone.utc), color="#D55E00")
-    chart.savefig(path, dpi=120)

@@ -85,7 +85,7 @@ def test_what_it_imports(root: Path, tmp_path: Path) -> None:
         one.until("READY=1")
         one.end()
     (line,) = (line for line in one.lines if line.startswith("imported "))
-    heavy = {"pandas", "rich", "cuda", "numpy", "pynvml", "nccl", "matplotlib", "opentelemetry", "yaml", "bcrypt"}
+    heavy = {"pandas", "rich", "cuda", "numpy", "pynvml", "nccl", "opentelemetry", "yaml", "bcrypt"}
     assert {name.partition(".")[0] for name in line.split()} & heavy == set()
 
 

@@ -24,7 +24,7 @@ JOB is a model and its layout: llama3-70b,tp=8,pp=4,dp=64,tokens=4M
 \b
 linkgauge plan llama3-70b,tp=8,zero=3 --machine nvidia-dgx-h100 --nodes 64
 linkgauge plan deepseek-v3,pp=16,ep=64,fp8,dualpipe,deepep,recompute,gbs=15360 --machine hgx-h100-8 --nodes 256
-linkgauge plan llama3-405b --machine nvidia-dgx-h100 --nodes 2048 --sweep --plot best.png
+linkgauge plan llama3-405b --machine nvidia-dgx-h100 --nodes 2048 --sweep --plot best.svg
 linkgauge plan Qwen3/config.json,tp=4,gbs=512 --nodes 16        16 machines like this one
 linkgauge plan llama3-8b --machine aws-p5.48xlarge --nodes 2 --from nccl-tests.txt
 """  # click wants the character \b before paragraphs that keep their lines
@@ -44,9 +44,7 @@ linkgauge plan llama3-8b --machine aws-p5.48xlarge --nodes 2 --from nccl-tests.t
 @click.option(
     "--train", metavar="TOKENS", help="Also show the time of a training with this number of tokens: 15T, 300B."
 )
-@click.option(
-    "--plot", metavar="FILE.png|svg", type=click.Path(), help="Draw a chart (needs: pip install 'linkgauge[plot]')."
-)
+@click.option("--plot", metavar="FILE.svg", type=click.Path(), help="Draw the parts of the step of each layout.")
 @network_options
 @from_options
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="[default: text]")

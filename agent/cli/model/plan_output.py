@@ -12,14 +12,12 @@ from ...inputs.site_file import BadInput
 from .plan_api import checkpoints, plan, sweep
 from .where import Where
 
-_PICTURES = (".png", ".svg", ".pdf")
-
 
 def rendered(job: str, where: Where, top: int | None, form: str, plot: str | None, train: str | None = None) -> str:
     """One layout, or the best `top` of all layouts. `train`: tokens of the whole training. Raises BadInput."""
     tokens = _tokens(train)
-    if plot is not None and not plot.lower().endswith(_PICTURES):
-        raise BadInput(f"--plot {plot}: name a file that ends in {', '.join(_PICTURES)}")
+    if plot is not None and not plot.lower().endswith(".svg"):
+        raise BadInput(f"--plot {plot}: name a file that ends in .svg")
     found, best = (plan(job, where), None) if top is None else sweep(job, where, top)
     better = other(found.job, found.cluster, found.step) if best is None else None
     if plot is not None:
@@ -42,11 +40,10 @@ def _tokens(text: str | None) -> float | None:
 
 
 def _draw(found: Plan, steps: Sequence[Step], path: str) -> None:
+    from ....exporters.drawing.step_bars import as_svg
+
     try:
-        from ....exporters.formats.plan_chart import draw
-    except ImportError:
-        raise BadInput("--plot needs matplotlib: pip install 'linkgauge[plot]'") from None
-    try:
-        draw(found, steps, path)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(as_svg(found, steps))
     except OSError as refused:
         raise BadInput(f"--plot {path}: {refused.strerror}") from None

@@ -86,10 +86,9 @@ def test_json_has_the_start_of_a_change(folder: Path) -> None:
 
 
 def test_a_picture(folder: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="the extra [plot] is not installed")
     picture = tmp_path / "rates.svg"
     assert run("gpu1", "--state-dir", str(folder), "--plot", str(picture)).exit_code == 0
-    assert picture.read_text().startswith("<?xml")
+    assert picture.read_text().startswith("<svg ")
 
 
 def test_errors_name_the_remedy(tmp_path: Path, folder: Path) -> None:
