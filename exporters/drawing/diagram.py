@@ -20,6 +20,7 @@ from ...models.report import Report
 from ..text.quantities import bundle_of, rate_of
 from ..text.terminal import safe, wrap
 from ..text.vocabulary import counted, device_in_words
+from .absent import ABSENT
 from .shapes import PAD, characters, text_width
 from .states import Marked, State, States, states_of, worst
 from .wires import Wire, wire_of
@@ -35,7 +36,7 @@ _COLUMN: dict[str, Column] = {
     "port": "port",
     "netdev": "port",
 }
-_DRAWN = frozenset({"gpu", "nic", "nvme", "nvswitch", "port", "netdev"})
+_DRAWN = frozenset({"gpu", "nic", "nvme", "nvswitch", "port", "netdev", ABSENT})
 _APART = frozenset({"fabric", "array", "netdev", "disk"})  # without a place in the PCIe tree
 _MOST_FACTS = 3
 _MARKS = re.compile(r"\((?:R|TM|C)\)| CPU\b| @.*")  # of the name of a processor

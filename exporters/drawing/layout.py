@@ -8,6 +8,7 @@ from math import log2
 from ...models.facts.units import as_gigabytes
 from ...models.graph.topology import Topology
 from ...models.report import Report
+from .absent import ABSENT, with_absent
 from .bars import Bar, bars_of
 from .diagram import Diagram, diagram_of, interconnects
 from .path import Path
@@ -22,6 +23,7 @@ _SLIGHT = 0.999  # of the rated rate: tolerance for rounding
 
 def drawing_of(report: Report, path: Path) -> tuple[Drawing, Diagram]:
     """The drawing of a report's topology with a chosen path."""
+    report = with_absent(report)
     diagram, marked = diagram_of(report, path.bottleneck), path.links
     columns = columns_of(diagram.tops)
     spots = tuple(spots_of(diagram.tops, columns, MARGIN + LINE + 6))
@@ -55,9 +57,8 @@ def _add(lines: list[Line], labels: list[Label], drawn: Iterator[tuple[Line, Lab
 def _box(spot: Spot, pillars: Sequence[Pillar]) -> Rectangle:
     pillar, part = pillars[spot.column], spot.part
     title = "\n".join(words.text for words in part.lines)
-    return Rectangle(
-        pillar.left, spot.top, pillar.width, spot.height, f"{part.column} {part.state}", title, part.numbers
-    )
+    style = f"{part.column} {part.state}{' absent' if part.device.kind == ABSENT else ''}"
+    return Rectangle(pillar.left, spot.top, pillar.width, spot.height, style, title, part.numbers)
 
 
 def _texts(spot: Spot, pillars: Sequence[Pillar]) -> Iterator[Label]:

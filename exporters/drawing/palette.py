@@ -21,7 +21,7 @@ LIGHT: Mapping[str, str] = {
     "unread": "#636c76",
     "path": "#ffe58a",
     "low": "#f6c7b6",
-    "mid": "#fbe7b5",
+    "mid": "#ecf4fb",
     "high": "#cfe3f5",
 }
 DARK: Mapping[str, str] = {
@@ -36,10 +36,12 @@ DARK: Mapping[str, str] = {
     "unread": "#96a0aa",
     "path": "#5c4a00",
     "low": "#6b2a1c",
-    "mid": "#5c4a12",
+    "mid": "#12263a",
     "high": "#17395c",
 }
-HEAT = ("low", "mid", "high")  # backgrounds of rates below, within and above the lower half of their range
+# Backgrounds of rates below, within and above the lower half of their range. Only the first one is warm: a rate in its
+# range is no warning.
+HEAT = ("low", "mid", "high")
 # Parts of a whole, for light and dark screens alike (Okabe and Ito, https://jfly.uni-koeln.de/color/; grey added).
 PARTS: Mapping[str, str] = {
     "blue": "#0072b2",

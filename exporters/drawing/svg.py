@@ -25,7 +25,7 @@ _RULES = f"""
 .lg rect.ground {{ fill: var(--back); stroke: none; }} .lg rect.bar {{ stroke: var(--soft); }}
 .lg polyline {{ fill: none; }} .lg .track {{ stroke: var(--line); }} .lg .path {{ stroke: var(--path); }}
 .lg .bare {{ stroke-dasharray: 7 5; }}
-.lg .unread {{ stroke-dasharray: 2 4; }} .lg rect.unread {{ stroke-dasharray: 4 4; }}
+.lg .unread {{ stroke-dasharray: 2 4; }} .lg rect.unread, .lg rect.absent {{ stroke-dasharray: 4 4; }}
 .lg .grid {{ stroke: var(--line); }} .lg .bound {{ stroke: var(--soft); }}
 .lg .band {{ fill: var(--path); stroke: none; }}
 .lg rect.point {{ fill: var(--good); stroke: none; }}

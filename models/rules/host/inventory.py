@@ -82,7 +82,7 @@ def _removed(snapshot: Snapshot, node: Node, functions: list[Item]) -> Finding:
         expected_source=f"the inventory of {then}",
         case="absent" if item.kind == "nvswitch" else "removed",
         cause="power, seating, a failed device, or a device that was taken out or switched off",
-        location=_location(item),
+        location=_location(item) | _port_above(snapshot, item),
         evidence=(Evidence("PCI functions", f"{item.key} is not listed"),),
     )
 
@@ -104,6 +104,12 @@ def _severity(node: Node, functions: list[Item]) -> Severity:
 def _location(item: Item) -> dict[str, str | int | None]:
     known = {"slot": item.slot, "label": item.label, "module_id": item.module_id}
     return {name: value for name, value in known.items() if value}
+
+
+def _port_above(snapshot: Snapshot, item: Item) -> dict[str, str | int | None]:
+    """The nearest port above its place that is still there."""
+    present_ports = (one for one in item.above if one in snapshot.of(Pci))
+    return {"port_above": port} if (port := next(present_ports, None)) else {}
 
 
 def _name(item: Item) -> str:

@@ -117,9 +117,15 @@ def test_a_fault_is_in_the_box_of_its_device(name: str, beside: str, fact: str) 
     assert holder[0].style.split()[1] == fault.style
 
 
-def test_an_absent_device_is_listed_below() -> None:
-    texts = [label.text for label in picture(screen("absent")).labels]
-    assert [text for text in texts if text.startswith("CRITICAL gpu3 (module 4, 3e:00.0) is not on the bus")] != []
+def test_an_absent_device_is_in_its_old_place() -> None:
+    before, now = picture(screen("healthy")), picture(screen("absent"))
+    (old,) = (box for box in before.boxes if box.title.startswith("gpu3\n"))
+    (new,) = (box for box in now.boxes if "absent" in box.style)
+    assert (new.x, new.title) == (old.x, "3e:00.0\nwas gpu3\nis not on the bus any more")
+    columns = ([box for box in all_boxes if box.x == old.x] for all_boxes in (before.boxes, now.boxes))
+    places = [sorted(column, key=lambda box: box.y) for column in columns]
+    assert places[0].index(old) == places[1].index(new)
+    assert len(places[0]) == len(places[1])
 
 
 def test_a_link_without_evidence_is_dashed() -> None:

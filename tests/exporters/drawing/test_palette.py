@@ -12,6 +12,7 @@ from linkgauge.exporters.drawing.palette import DARK, HEAT, LIGHT, STATES
 
 _LEAST_CONTRAST = 4.5  # WCAG 2.2, 1.4.3, for text
 _COLOURED = [state for state in STATES if state != "unread"]  # unread is dotted as well
+_LEAST_HEAT_DISTANCE = 15.0
 _LEAST_DISTANCE = 25.0  # CIE 1976; about 2.3 is just noticeable
 # Machado, Oliveira, Fernandes 2009, severity 1.0, for linear RGB.
 _BLINDNESS = {
@@ -59,6 +60,14 @@ def test_texts_are_readable_on_each_background(palette: Mapping[str, str]) -> No
             assert _contrast(palette[colour], palette[back]) >= _LEAST_CONTRAST, (colour, back)
     for back in HEAT:
         assert _contrast(palette["text"], palette[back]) >= _LEAST_CONTRAST, back
+
+
+@pytest.mark.parametrize("blindness", _BLINDNESS)
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_low_rates_differ_from_all_others(palette: Mapping[str, str], blindness: str) -> None:
+    matrix = np.array(_BLINDNESS[blindness])
+    low, *others = (_lab(matrix @ _linear(palette[name])) for name in HEAT)
+    assert all(np.linalg.norm(low - other) >= _LEAST_HEAT_DISTANCE for other in others)
 
 
 @pytest.mark.parametrize("blindness", _BLINDNESS)

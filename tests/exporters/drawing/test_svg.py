@@ -77,5 +77,11 @@ _ATTRIBUTES = {
 }
 
 
-def test_a_page_names_absent_devices_below_its_picture() -> None:
-    assert "Findings without a place in the picture: gpu3 (module 4, 3e:00.0)<" in svg_part(screen("absent"))
+def test_an_absent_device_is_drawn_where_it_was() -> None:
+    """Below the port where the inventory of before had it. Without such a port it is named below the picture."""
+    report = screen("absent")
+    assert '<rect class="device critical absent"' in svg_part(report)
+    assert "without a place" not in svg_part(report)
+    unknown = tuple(replace(one, location={}) for one in report.findings)
+    page = svg_part(replace(report, findings=unknown))
+    assert "Findings without a place in the picture: gpu3 (module 4, 3e:00.0)<" in page
