@@ -1,4 +1,4 @@
-"""A real Slurm on this machine: munged, slurmctld and slurmd with one node, in a folder of the test."""
+"""A real Slurm on this machine: munged, slurmctld, and a slurmd for each node, in a folder of the test."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from pathlib import Path
 from socket import socket
 
 NEEDED = ("munged", "slurmctld", "slurmd", "scontrol", "srun")
+_NODE = "NodeName=node{number} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=1"
 _PATIENCE = 90.0  # time limit in seconds on a busy machine
 _CONF = """\
 ClusterName=linkgauge
 SlurmctldHost=localhost(127.0.0.1)
-SlurmctldPort={ports[0]}
+SlurmctldPort={port}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.sock
 StateSaveLocation={folder}/save
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool.%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 MpiDefault=none
@@ -36,8 +37,8 @@ HealthCheckProgram={scripts}/health_check
 Prolog={scripts}/prolog
 Epilog={scripts}/epilog
 TaskProlog={scripts}/task_prolog
-NodeName=node0 NodeHostname=localhost NodeAddr=127.0.0.1 Port={ports[1]} CPUs=1
-PartitionName=all Nodes=node0 Default=YES State=UP
+{nodes}
+PartitionName=all Nodes=ALL Default=YES State=UP
 """
 
 
@@ -62,13 +63,13 @@ class SlurmHere:
         )
         return done.stdout + done.stderr
 
-    def node(self) -> str:
-        return self.ask("scontrol", "show", "node", "node0")
+    def node(self, name: str = "node0") -> str:
+        return self.ask("scontrol", "show", "node", name)
 
-    def until(self, holds: Callable[[str], bool]) -> str:
+    def until(self, holds: Callable[[str], bool], name: str = "node0") -> str:
         """The description of the node as soon as it meets the condition."""
         end = time.monotonic() + _PATIENCE
-        while not holds(description := self.node()):
+        while not holds(description := self.node(name)):
             log = self.folder / "slurmctld.log"
             assert time.monotonic() < end, (
                 f"{description}\n{log.read_text() if log.exists() else 'slurmctld has not begun'}"
@@ -78,12 +79,14 @@ class SlurmHere:
 
 
 @contextmanager
-def slurm(folder: Path, scripts: Path) -> Iterator[SlurmHere]:
+def slurm(folder: Path, scripts: Path, nodes: int = 1) -> Iterator[SlurmHere]:
     """The cluster for the duration of the block. `scripts` contains the programs that it calls."""
     folder.mkdir()
     (folder / "key").write_bytes(os.urandom(1024))
     os.chmod(folder / "key", 0o600)
-    (folder / "slurm.conf").write_text(_CONF.format(folder=folder, scripts=scripts, ports=_free_ports()))
+    first, *others = _free_ports(1 + nodes)
+    lines = "\n".join(_NODE.format(number=number, port=port) for number, port in enumerate(others))
+    (folder / "slurm.conf").write_text(_CONF.format(folder=folder, scripts=scripts, port=first, nodes=lines))
     here = SlurmHere(folder)
     files = {"key-file": "key", "socket": "munge.sock", "pid-file": "munge.pid", "log-file": "munge.log"}
     munge = [f"--{option}={folder / name}" for option, name in {**files, "seed-file": "munge.seed"}.items()]
@@ -91,17 +94,18 @@ def slurm(folder: Path, scripts: Path) -> Iterator[SlurmHere]:
         for command in (
             ["munged", "-F", "--force", *munge],
             ["slurmctld", "-D", "-c"],
-            ["slurmd", "-D", "-N", "node0"],
+            *(["slurmd", "-D", "-N", f"node{number}"] for number in range(nodes)),
         ):
             stack.enter_context(_running(command, here.environment, folder))
-        here.until(lambda description: "State=IDLE" in description)
+        for number in range(nodes):
+            here.until(lambda description: "State=IDLE" in description, f"node{number}")
         yield here
 
 
 @contextmanager
 def _running(command: list[str], environment: dict[str, str], folder: Path) -> Iterator[None]:
     with (
-        open(folder / f"{command[0]}.out", "wb") as out,
+        open(folder / f"{command[0]}{command[-1] if '-N' in command else ''}.out", "wb") as out,
         subprocess.Popen(command, stdout=out, stderr=out, env=environment) as process,
     ):
         try:
@@ -114,8 +118,9 @@ def _running(command: list[str], environment: dict[str, str], folder: Path) -> I
                 process.kill()
 
 
-def _free_ports() -> list[int]:
-    with socket() as one, socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1], other.getsockname()[1]]
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
