@@ -75,8 +75,8 @@ def _scale(picture: ElementTree.Element, steps: list[dict[str, float]]) -> float
 
 def test_a_graph_for_each_flow_with_its_change() -> None:
     hour = 3600.0
-    falling = [(hour * at, 50e9 if at < 100 else 40e9) for at in range(200)]
-    steady = [(hour * at, 20e9) for at in range(100)]
+    falling = tuple((hour * at, 50e9 if at < 100 else 40e9) for at in range(200))
+    steady = tuple((hour * at, 20e9) for at in range(100))
     flows = {Flow("copy", ("host", "gpu1")): falling, Flow("copy", ("gpu1", "<b>\x1b[1m")): steady}
     text = as_svg(History(states=(), rates=flows, inventories=()), "node<1>")
     picture = ElementTree.fromstring(text)
