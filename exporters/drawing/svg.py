@@ -64,14 +64,14 @@ def _rendered(report: Report, path: Path, whole: bool) -> str:
 
 
 def svg_file(drawing: Drawing, summary: str) -> str:
-    """A drawing as a file of its own. `summary`: what a screen reader says."""
-    return rendered(drawing, summary, _styles())
+    """A chart as a file of its own. `summary`: what a screen reader says."""
+    return rendered(drawing, summary, _styles() + _PARTS)
 
 
 def _styles() -> str:
     light = f".lg {{ color-scheme: light dark; {variables(LIGHT)} }}\n"
     dark = f"@media screen and (prefers-color-scheme: dark) {{ .lg {{ {variables(DARK)} }} }}"
-    return f"{light}{dark}{svg_rules()}{_PARTS}"
+    return f"{light}{dark}{svg_rules()}"
 
 
 def rendered(drawing: Drawing, summary: str, style: str = "") -> str:

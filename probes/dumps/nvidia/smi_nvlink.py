@@ -127,8 +127,7 @@ def read(part: Part) -> Iterator[Record]:
         if one.states and not one.whole(most):
             yield _incomplete(one, most)
         yield from (_unreadable(one, where) for where in one.damaged)
-        yield from _links(one)
-        yield from _counters(one, part.at)
+        yield from (*_links(one), *_counters(one, part.at))
     longest = max((len(one.states) for one in found), default=0)
     if found and found[-1].key != _UNNAMED and (listed := len(found[-1].states)) < longest:
         yield part.cut(part.text.rstrip().count("\n"), f"after {listed} of {longest} NVLinks of {found[-1].key}")
@@ -218,9 +217,8 @@ def _line(gpu: _Listed, text: str, where: Evidence) -> None:
             gpu.states[number] = state, where
         else:
             gpu.damaged.append(where)
-    elif remote := _REMOTE.fullmatch(content):
-        if address := pci_address(remote[1]):
-            gpu.remotes[number] = (address, where)
+    elif (remote := _REMOTE.fullmatch(content)) and (address := pci_address(remote[1])):
+        gpu.remotes[number] = (address, where)
     elif count := _COUNT.fullmatch(content):
         _count(gpu, number, count[1], float(count[2]), where)
 
@@ -228,9 +226,8 @@ def _line(gpu: _Listed, text: str, where: Evidence) -> None:
 def _count(gpu: _Listed, link: int, name: str, value: float, where: Evidence) -> None:
     corrected = _CORRECTED.fullmatch(name)
     if corrected and value:
-        gpu.corrected[link] = max(
-            gpu.corrected.get(link, (0, where)), (int(corrected[1]), where), key=lambda one: one[0]
-        )
+        before, symbols = gpu.corrected.get(link), int(corrected[1])
+        gpu.corrected[link] = before if before and before[0] >= symbols else (symbols, where)
     quantity = "nvlink_effective_ber" if name == _BER else _COUNTERS.get(name)
     if quantity:
         gpu.counts.setdefault(quantity, {})[link] = (value, where)
@@ -289,9 +286,8 @@ def _counters(one: _Listed, at: float) -> Iterator[Record]:
         ratio = quantity == "nvlink_effective_ber"
         for number, (value, where) in links.items():
             if value:
-                yield _observation(
-                    f"{one.key}/nvlink{number}", quantity, "ratio" if ratio else "count", value, at, where
-                )
+                unit = "ratio" if ratio else "count"
+                yield _observation(f"{one.key}/nvlink{number}", quantity, unit, value, at, where)
         if not ratio:
             worst = max(links.values(), key=lambda link: link[0])
             yield _observation(one.key, quantity, "count", sum(value for value, _ in links.values()), at, worst[1])
