@@ -40,7 +40,7 @@ def cells(lines: Sequence[str], start: int, ends: Ends = lambda _: True) -> Iter
     """
     columns, rows = _rows(lines, start, ends)
     numbers = [number for _, number, _ in rows if number != _NO_ROW]
-    end = max((line for line, text in enumerate(lines) if any(map(str.isalnum, text))), default=0)
+    end = next((line for line in reversed(range(len(lines))) if any(map(str.isalnum, lines[line]))), 0)
     last, place = -1, 0
     for line, number, words in rows:
         place += number != _NO_ROW
