@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 AGENT = "linkgauge"
 METHOD = "/datamodels.PlatformConnector/HealthEventOccurredV1"
 _SECONDS = 5.0
+_FINAL = ("INVALID_ARGUMENT", "OUT_OF_RANGE", "ALREADY_EXISTS")  # statuses of a message that is never taken
 _STORE_ONLY, _REMEDIATE = "STORE_ONLY", "EXECUTE_REMEDIATION"
 
 
 class Unavailable(Exception):
-    """The receiver did not answer. The event may be sent again: the receiver knows duplicates."""
+    """The receiver did not take the events. They may be sent again: the receiver knows duplicates."""
 
 
 class Refused(Exception):
-    """The receiver answered with an error, and will do so again."""
+    """The receiver refused the content of the events, and will do so again."""
 
 
 class Receiver:
@@ -53,9 +54,10 @@ class Receiver:
         except grpc.RpcError as error:
             code = error.code()
             text = f"{code.name}: {error.details()}"
-            if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-                raise Unavailable(text) from None
-            raise Refused(text) from None
+            # All others can end: a receiver that starts, that gets its rights, or a call that `close` has ended.
+            raise (Refused if code.name in _FINAL else Unavailable)(text) from None
+        except ValueError as closed:
+            raise Unavailable(str(closed)) from None
 
     def close(self) -> None:
         """End a call that is running, too."""

@@ -127,6 +127,69 @@ def test_a_receiver_that_is_unavailable_gets_the_events_later(
     assert (server.refused, known(server)) == ([1, 1, 1], [("LinkgaugePcieLinkNarrow 0000:1b:00.0", False)])
 
 
+@pytest.mark.parametrize("status", [grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.PERMISSION_DENIED])
+def test_events_are_not_lost_by_a_refusal_that_can_end(
+    started: Callable[[str], Node], connector: tuple[str, PlatformConnector], status: grpc.StatusCode
+) -> None:
+    _, server = connector
+    server.refuse = [status]
+    started(ONE).cycle()
+    until(lambda: bool(server.events))
+    assert known(server) == [("LinkgaugePcieLinkNarrow 0000:1b:00.0", False)]
+
+
+def test_an_event_whose_call_a_stop_ends_is_sent_after_the_restart(
+    started: Callable[[str], Node],
+    connector: tuple[str, PlatformConnector],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    address, server = connector
+    server.hangs = True
+    with ExitStack() as stack:
+        first = publishers(Config(push=Push(nvsentinel=address)), str(tmp_path), stack)
+        hgx = started("")
+        hgx.host.recorded, hgx.daemon.publishers = node("hgx-h100", ONE), first
+        hgx.cycle()
+        assert server.hanging.wait(60)
+    assert "refused" not in caplog.text
+    assert "please report it" not in caplog.text
+    server.hangs = False
+    server.go_on.set()
+    until(lambda: len(server.events) == 1)  # the call that ended; its sender does not know that it arrived
+    started(ONE).cycle()
+    until(lambda: len(server.events) == 2)
+    assert known(server) == [("LinkgaugePcieLinkNarrow 0000:1b:00.0", False)] * 2
+
+
+def test_another_receiver_is_told_all_faults(
+    started: Callable[[str], Node], connector: tuple[str, PlatformConnector], tmp_path: Path
+) -> None:
+    started(ONE).cycle()
+    until((tmp_path / "health-events.json").exists)
+    (other := tmp_path / "other").mkdir()
+    with platform_connector(other) as (address, server), ExitStack() as stack:
+        hgx = started("")
+        hgx.host.recorded = node("hgx-h100", ONE)
+        hgx.daemon.publishers = publishers(Config(push=Push(nvsentinel=address)), str(tmp_path), stack)
+        hgx.cycle()
+        until(lambda: bool(server.events))
+        assert known(server) == [("LinkgaugePcieLinkNarrow 0000:1b:00.0", False)]
+
+
+def test_a_damaged_state_file_is_in_the_log(
+    started: Callable[[str], Node],
+    connector: tuple[str, PlatformConnector],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (tmp_path / "health-events.json").write_text("{")
+    started(ONE).cycle()
+    until(lambda: bool(connector[1].events))
+    assert "health-events.json: damaged, or of another version" in caplog.text
+    assert "the ends of earlier faults are not sent" in caplog.text
+
+
 def test_events_that_the_receiver_refuses_are_not_sent_again(
     started: Callable[[str], Node], connector: tuple[str, PlatformConnector], caplog: pytest.LogCaptureFixture
 ) -> None:
