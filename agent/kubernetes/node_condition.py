@@ -29,7 +29,7 @@ class Condition(msgspec.Struct, frozen=True):
     message: str
 
 
-STOPPED = Condition("Unknown", "ServiceStopped", "linkgauge serve has stopped")
+STOPPED = Condition("Unknown", "ServiceStopped", "linkgauge serve has stopped, or no longer sets this")
 
 
 def condition_of(report: Report | None) -> Condition:

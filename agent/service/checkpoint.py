@@ -20,6 +20,7 @@ from ...probes.calls.bounded_read import bounded_read
 from ..inputs.site_file import BadInput
 from ..pipeline.diagnose import Memory
 from ..pipeline.renumbering import found_again
+from ..state import acceptance, inventory_file
 from ..state.state_file import CLOCK_STEP, close_to_others, give_to_owner, opened_folder, write_state_file
 
 _FILE, _LOCK = "service.json", ".lock"
@@ -133,6 +134,16 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
         boot_id=boot_id,
         gpus=stored.gpus,
         ignored=stored.ignored,
+    )
+
+
+def with_acceptance(memory: Memory, accepted: acceptance.Acceptance) -> Memory:
+    """The memory with this acceptance, whose counters and rates get the present numbers of the GPUs."""
+    return replace(
+        memory,
+        baseline=found_again(accepted.baseline, memory.gpus),
+        accepted=accepted.at,
+        inventory=inventory_file.newest(memory.inventory, accepted),
     )
 
 

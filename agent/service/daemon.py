@@ -27,7 +27,6 @@ from ..measuring.session import MeasurementOptions, Session
 from ..pipeline.diagnose import Memory, Probes, cycle, recent_rates
 from ..pipeline.hang_guard import HangGuard
 from ..pipeline.registry import SOURCES
-from ..pipeline.renumbering import found_again
 from ..pipeline.source import Interval, Read, Source
 from ..state import acceptance, inventory_file, status_file
 from ..state.gate_view import disabled_by
@@ -37,7 +36,7 @@ from . import checkpoint
 from .config import Config, seconds
 from .job_sources import JobSources
 from .job_window import updated_peaks
-from .push import Publish
+from .push import Publisher
 from .recorder import Recorder
 from .redfish_source import RedfishSource
 from .schedule import Intervals, LastRun, due, has_run, updated_runs
@@ -63,7 +62,7 @@ class Daemon:
     pause: Callable[[], None] = lambda: None
     forget: Callable[[], None] = lambda: None  # clears cached symbolic links: devices may have come or gone
     stuck: Callable[[], int] = lambda: 0
-    publishers: tuple[Publish, ...] = ()  # send the report to other systems, and return at once
+    publishers: tuple[Publisher, ...] = ()  # send the report to other systems
     traffic: Read = lambda host: ()  # bytes that jobs sent through ports since the last call
     rng: random.Random = field(default_factory=random.Random)
     hang_guard: HangGuard = field(default_factory=HangGuard)
@@ -116,8 +115,8 @@ class Daemon:
         self.pages.put(report, ended, disabled_by(self.site.gate.disable_file))
         self._write_textfile()
         self._write_status(report)
-        for publish in self.publishers:
-            publish(report, self.site, ended)
+        for publisher in self.publishers:
+            publisher.publish(report, self.site, ended)
         self._log_once(*self.recorder.add(self.folder, report, at, self.memory))
         self._save_if_due(report)
         self.report = report
@@ -237,9 +236,7 @@ class Daemon:
         if modified_at is not None and modified_at != self._accepted:
             accepted = acceptance.read(self.folder)
             if accepted:
-                inventory = inventory_file.newest(self.memory.inventory, accepted)
-                baseline = found_again(accepted.baseline, self.memory.gpus)
-                self.memory = replace(self.memory, baseline=baseline, accepted=accepted.at, inventory=inventory)
+                self.memory = checkpoint.with_acceptance(self.memory, accepted)
         self._accepted = modified_at
 
     def _forget_rates(self, at: float) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from types import FrameType
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ...models.diagnosis.hysteresis import stale_findings
 from ...probes.calls.worker import Workers
@@ -29,12 +28,13 @@ from ..inputs.site_file import BadInput
 from ..pipeline.diagnose import Memory
 from ..pipeline.source import Source
 from ..state import acceptance, inventory_file, status_file
+from ..web.config import read_config as read_web_config
 from ..web.pages import Pages
 from ..web.server import Server, serving
 from . import checkpoint, logs
 from .config import LISTEN, Config, key_of, read_config, seconds
 from .daemon import Daemon
-from .push import publishers
+from .push import close_all, publishers
 from .systemd import notify, sockets_of_systemd
 from .yielding import relax_garbage_collection, yield_after_bursts
 
@@ -123,8 +123,9 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
             stuck=lambda: workers.stuck,
             traffic=traffic.peaks,
             peaks=status_file.stored_peaks(folder),
-            publishers=publishers(config, folder, stack),
+            publishers=publishers(config, folder),
         )
+        stack.callback(lambda: close_all(daemon.publishers))
         daemon.redfish.configure(_controller(options, config), seconds(config.redfish.every))
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
         relax_garbage_collection()
@@ -229,20 +230,20 @@ def _reload(daemon: Daemon, options: ServeOptions, server: Server) -> None:
         config = read_config(options.config)
         site = site_file.site(config.site, given_by=key_of(options.config, "site"))
         controller = _controller(options, config)
-        server.configure(config.web)
+        web = read_web_config(config.web)
+        daemon.publishers = publishers(config, daemon.folder, daemon.publishers)
     except BadInput as wrong:
         _log.error("not reloaded, the old configuration stays in force: %s", wrong)
         notify("READY=1")
         return
     if config.listen != daemon.config.listen and options.listen is None:
         _log.warning("listen = %r takes effect after a restart", config.listen)
-    if (config.push, config.otlp) != (daemon.config.push, daemon.config.otlp):
-        _log.warning("[push] and [otlp] take effect after a restart")
     logs.configure(config.log, config.log_format)
+    server.configure(web)
     daemon.config, daemon.site = config, site
     daemon.redfish.configure(controller, seconds(config.redfish.every))
     daemon.pages.configure(site.labels, config.detail, site.gate)
     accepted = acceptance.of(options.root, (), daemon.folder, daemon.host.now())
-    daemon.memory = replace(daemon.memory, baseline=accepted.baseline, accepted=accepted.at)
+    daemon.memory = checkpoint.with_acceptance(daemon.memory, accepted)
     _log.info("reloaded")
     notify("READY=1")

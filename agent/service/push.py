@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
+from typing import NamedTuple, TypeAlias
 
 from ...exporters.metrics.sample import Round
 from ...models.report import Report
@@ -16,22 +17,53 @@ from .background_sender import BackgroundSender, TryAgain
 from .config import Config, Otlp, Push
 
 _AT_END = 5.0  # seconds to tell Kubernetes that the service stops
-Publish = Callable[[Report, Site, Round], None]
+Publish: TypeAlias = Callable[[Report, Site, Round], None]
+_Made: TypeAlias = tuple[Publish, Callable[[], None]]  # publish, close
 
 
-def publishers(config: Config, folder: str, stack: ExitStack) -> tuple[Publish, ...]:
-    """The functions that take the report of each cycle and return at once. `stack` ends them. Raises BadInput."""
-    found, push = list[Publish](), config.push
-    if config.otlp.url:
-        found.append(_otlp(config.otlp, config.detail, stack))
+class Publisher(NamedTuple):
+    """Sends the report of each cycle. `settings` are the parts of the configuration that it was made from."""
+
+    settings: tuple[object, ...]
+    publish: Publish  # returns at once
+    close: Callable[[], None]
+
+
+def publishers(config: Config, folder: str, running: Iterable[Publisher] = ()) -> tuple[Publisher, ...]:
+    """The publishers of a configuration. One of `running` whose settings did not change continues; the others are
+    closed. Raises BadInput, and then closes none of them.
+    """
+    known = {one.settings: one for one in running}
+    wanted = _wanted(config, folder)
+    with ExitStack() as undone:
+        for settings in wanted.keys() - known.keys():
+            known[settings] = Publisher(settings, *wanted[settings]())
+            undone.callback(known[settings].close)
+        undone.pop_all()
+    close_all(one for one in known.values() if one.settings not in wanted)
+    return tuple(known[settings] for settings in wanted)
+
+
+def close_all(several: Iterable[Publisher]) -> None:
+    """End these publishers."""
+    for one in several:
+        one.close()
+
+
+def _wanted(config: Config, folder: str) -> Mapping[tuple[object, ...], Callable[[], _Made]]:
+    """What makes each publisher, by its settings."""
+    wanted: dict[tuple[object, ...], Callable[[], _Made]] = {}
+    push, otlp = config.push, config.otlp
+    if otlp.url:
+        wanted[otlp, config.detail] = lambda: _otlp(otlp, config.detail)
     if push.nvsentinel:
-        found.append(_nvsentinel(push, folder, stack))
+        wanted["nvsentinel", push.nvsentinel, push.node] = lambda: _nvsentinel(push, folder)
     if push.kubernetes:
-        found.append(_kubernetes(push, stack))
-    return tuple(found)
+        wanted["kubernetes", push.device_taints, push.node] = lambda: _kubernetes(push)
+    return wanted
 
 
-def _otlp(otlp: Otlp, detail: str, stack: ExitStack) -> Publish:
+def _otlp(otlp: Otlp, detail: str) -> _Made:
     if find_spec("opentelemetry") is None:
         raise BadInput("[otlp] url needs OpenTelemetry: pip install 'linkgauge[otlp]'")
     from ...exporters.metrics.otlp import send
@@ -46,27 +78,28 @@ def _otlp(otlp: Otlp, detail: str, stack: ExitStack) -> Publish:
             raise TryAgain(str(why)) from None
 
     sender = BackgroundSender[tuple[Report, Round, Mapping[str, str]]]("otlp", export)
-    stack.callback(sender.close)
-    return lambda report, site, round: sender.offer((report, round, site.labels))
+    return lambda report, site, round: sender.offer((report, round, site.labels)), sender.close
 
 
-def _nvsentinel(push: Push, folder: str, stack: ExitStack) -> Publish:
+def _nvsentinel(push: Push, folder: str) -> _Made:
     from ...exporters.events.health_events import health_events
     from .health_events import Faults, HealthEvents
 
     receiver = HealthEvents(push.nvsentinel or "", folder)
     sender = BackgroundSender[Faults]("nvsentinel", receiver.send)
-    stack.callback(sender.close)
-    stack.callback(receiver.close)  # first: it ends a call that hangs
+
+    def close() -> None:
+        receiver.close()  # first: it ends a call that hangs
+        sender.close()
 
     def publish(report: Report, site: Site, round: Round) -> None:
         if node := node_name(push, report):
             sender.offer(Faults(node, report.taken_at, health_events(report, site.gate)))
 
-    return publish
+    return publish, close
 
 
-def _kubernetes(push: Push, stack: ExitStack) -> Publish:
+def _kubernetes(push: Push) -> _Made:
     """The node condition, and rules for devices with a fault if the configuration names an effect.
 
     When the service stops, the condition becomes Unknown, and the rules stay: a device keeps its fault.
@@ -92,14 +125,13 @@ def _kubernetes(push: Push, stack: ExitStack) -> Publish:
             raise TryAgain(str(why)) from None
 
     sender = BackgroundSender[tuple[str, Report | None]]("kubernetes", lambda value: send(*value))
-    stack.callback(lambda: sender.close(_AT_END, (named[0], None) if named else None))
 
     def publish(report: Report, site: Site, round: Round) -> None:
         if node := node_name(push, report):
             named[:] = [node]
             sender.offer((node, report))
 
-    return publish
+    return publish, lambda: sender.close(_AT_END, (named[0], None) if named else None)
 
 
 def node_name(push: Push, report: Report) -> str | None:

@@ -100,9 +100,8 @@ class Server:
         self._thread = threading.Thread(target=self._run, name="linkgauge-web", daemon=True)
         self._thread.start()
 
-    def configure(self, path: str | None) -> None:
-        """Read the web configuration file again, for new connections. On BadInput the old one stays in force."""
-        config = read_config(path)
+    def configure(self, config: WebConfig) -> None:
+        """Use this configuration for new connections."""
         self._loop.call_soon_threadsafe(self._take, config)
 
     def close(self) -> None:

@@ -103,6 +103,7 @@ def test_a_new_configuration_and_a_bad_one(root: Path, tmp_path: Path) -> None:
                 f"not reloaded, .* stays in force: {config}: site = /none: No such file",
             ),
             ('cycle = "2s"\nweb = "/none"', "not reloaded, .* stays in force: .*/none"),
+            ('cycle = "2s"\n[push]\nnvsentinel = "unix:///none/x.sock"\n', "reloaded"),
             ('cycle = "2s"\nlog_format = "json"', '"message": "reloaded"'),
         ):
             config.write_text(text)

@@ -16,7 +16,7 @@ from linkgauge.agent.kubernetes.cluster_api import Cluster, Refused
 from linkgauge.agent.kubernetes.node_condition import Condition, NodeCondition, condition_of
 from linkgauge.agent.service import background_sender
 from linkgauge.agent.service.config import Config, Push, read_config
-from linkgauge.agent.service.push import publishers
+from linkgauge.agent.service.push import close_all, publishers
 from linkgauge.models.report import Report, Verdict
 from tests.support.nodes.daemon_nodes import Node
 from tests.support.nodes.described import node, report_of
@@ -153,7 +153,8 @@ def started(
     def start(further: str = "", push: Push = Push(kubernetes=True)) -> Node:  # noqa: B008
         hgx = service(tmp_path)
         hgx.host.recorded = node("hgx-h100", further)
-        hgx.daemon.publishers = publishers(Config(push=push), str(tmp_path), stack)
+        hgx.daemon.publishers = publishers(Config(push=push), str(tmp_path))
+        stack.callback(close_all, hgx.daemon.publishers)
         return hgx
 
     return start

@@ -15,7 +15,7 @@ from google.protobuf.json_format import MessageToDict
 from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.service import background_sender
 from linkgauge.agent.service.config import Config, Push, read_config
-from linkgauge.agent.service.push import publishers
+from linkgauge.agent.service.push import close_all, publishers
 from linkgauge.models.site.gate import Gate
 from linkgauge.models.site.schema import Site
 from tests.support.nodes.daemon_nodes import Node
@@ -73,7 +73,8 @@ def started(
             hgx = service(tmp_path)
             hgx.host.recorded = node("hgx-h100", further)
             push = Push(nvsentinel=connector[0], node=name)
-            hgx.daemon.publishers = publishers(Config(push=push), str(tmp_path), stack)
+            hgx.daemon.publishers = publishers(Config(push=push), str(tmp_path))
+            stack.callback(close_all, hgx.daemon.publishers)
             return hgx
 
         yield start
@@ -141,17 +142,14 @@ def test_events_are_not_lost_by_a_refusal_that_can_end(
 def test_an_event_whose_call_a_stop_ends_is_sent_after_the_restart(
     started: Callable[[str], Node],
     connector: tuple[str, PlatformConnector],
-    tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    address, server = connector
+    _, server = connector
     server.hangs = True
-    with ExitStack() as stack:
-        first = publishers(Config(push=Push(nvsentinel=address)), str(tmp_path), stack)
-        hgx = started("")
-        hgx.host.recorded, hgx.daemon.publishers = node("hgx-h100", ONE), first
-        hgx.cycle()
-        assert server.hanging.wait(60)
+    hgx = started(ONE)
+    hgx.cycle()
+    assert server.hanging.wait(60)
+    close_all(hgx.daemon.publishers)
     assert "refused" not in caplog.text
     assert "please report it" not in caplog.text
     server.hangs = False
@@ -168,13 +166,14 @@ def test_another_receiver_is_told_all_faults(
     started(ONE).cycle()
     until((tmp_path / "health-events.json").exists)
     (other := tmp_path / "other").mkdir()
-    with platform_connector(other) as (address, server), ExitStack() as stack:
-        hgx = started("")
-        hgx.host.recorded = node("hgx-h100", ONE)
-        hgx.daemon.publishers = publishers(Config(push=Push(nvsentinel=address)), str(tmp_path), stack)
+    with platform_connector(other) as (address, server):
+        hgx = started(ONE)
+        config = Config(push=Push(nvsentinel=address))
+        hgx.daemon.publishers = publishers(config, str(tmp_path), hgx.daemon.publishers)  # as a reload
         hgx.cycle()
         until(lambda: bool(server.events))
         assert known(server) == [("LinkgaugePcieLinkNarrow 0000:1b:00.0", False)]
+        close_all(hgx.daemon.publishers)
 
 
 def test_a_damaged_state_file_is_in_the_log(
@@ -269,6 +268,19 @@ def test_the_name_of_the_node(
     started(f"{ONE}[device.nvme3]\nwidth = 2\n", "worker-4").cycle()
     until(lambda: len(server.events) >= 2)
     assert server.events[1].nodeName == "worker-4"
+
+
+def test_a_reload_replaces_only_what_changed(tmp_path: Path, connector: tuple[str, PlatformConnector]) -> None:
+    both = Push(nvsentinel=connector[0], kubernetes=True)
+    first = publishers(Config(push=both), str(tmp_path))
+    same = publishers(Config(push=both, cycle="30s"), str(tmp_path), first)
+    fewer = publishers(Config(push=Push(kubernetes=True)), str(tmp_path), same)
+    assert (same, fewer) == (first, first[1:])
+    bad = Push(nvsentinel="unix:///run/other.sock")
+    assert [one.settings for one in publishers(Config(push=bad), str(tmp_path), fewer)] == [
+        ("nvsentinel", "unix:///run/other.sock", None)
+    ]
+    assert publishers(Config(), str(tmp_path), fewer) == ()
 
 
 def test_the_configuration(tmp_path: Path) -> None:

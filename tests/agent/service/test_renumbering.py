@@ -19,6 +19,7 @@ from linkgauge.agent.pipeline.diagnose import Memory, cycle
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.renumbering import found_again, gpu_places, waiting
 from linkgauge.agent.service import checkpoint
+from linkgauge.agent.state.acceptance import Acceptance
 from linkgauge.models.facts.gpu import Gpu, GpuLink, GpuPair
 from linkgauge.models.facts.machine import Node
 from linkgauge.models.facts.records import Evidence, Flow, Observation, Record
@@ -190,3 +191,13 @@ def test_a_gpu_without_an_answer_keeps_its_wiring(service: Service) -> None:
 
 def facts(records: tuple[Record, ...]) -> Mapping[str, Any]:
     return {one.key: one for one in records if isinstance(one, Gpu | GpuLink | GpuPair)}
+
+
+def test_an_acceptance_that_a_reload_reads_has_the_present_numbers() -> None:
+    """It is stored under the places of the GPUs. The numbers do not change in the next cycle."""
+    gpus = {"gpu1": "gpu at 0000:1b:00.0"}
+    stored = Observation(
+        about="gpu at 0000:1b:00.0", quantity="replays", unit="count", value=7, at=START, evidence=Evidence("a", "b")
+    )
+    memory = checkpoint.with_acceptance(Memory(gpus=gpus), Acceptance(at=START, baseline=(stored,)))
+    assert [(one.about, memory.accepted) for one in memory.baseline] == [("gpu1", START)]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from linkgauge import __version__
 from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.service.config import Config, Otlp, read_config
-from linkgauge.agent.service.push import publishers
+from linkgauge.agent.service.push import close_all, publishers
 from linkgauge.exporters.metrics import otlp
 from linkgauge.exporters.metrics.hardware import METRICS, hardware, state_of
 from linkgauge.models.facts.reason import Reason
@@ -128,7 +128,8 @@ def test_the_service_sends_each_cycle(service: Callable[..., Node], tmp_path: Pa
     hgx = service(tmp_path)
     with receiver() as (url, taken), ExitStack() as stack:
         config = Config(otlp=Otlp(url=f"{url}/v1/metrics", conventions="hw"))
-        hgx.daemon.publishers = publishers(config, str(tmp_path), stack)
+        hgx.daemon.publishers = publishers(config, str(tmp_path))
+        stack.callback(close_all, hgx.daemon.publishers)
         hgx.daemon.site = Site(labels={"rack": "r7"})
         hgx.cycle()
         until(lambda: bool(taken))
