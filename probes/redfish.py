@@ -13,6 +13,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
+from http.client import HTTPException
 from time import monotonic
 from typing import Any, Literal
 
@@ -48,6 +49,8 @@ class Controller(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
             raise ValueError("url: the address must begin with http:// or https://")
+        if "@" in self.url:  # messages show the address
+            raise ValueError("url: give user and password as keys of their own")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -89,9 +92,9 @@ class _Session:
                 return {}
             reason = Reason.PERMISSION if refused.code in (401, 403) else Reason.OTHER
             return self._failed(reason, path, f"{refused.code} {refused.reason}")
-        except (OSError, ValueError, RecursionError) as failed:
+        except (OSError, ValueError, RecursionError, HTTPException) as failed:
             timed_out = "timed out" in str(failed)
-            return self._failed(Reason.NO_ANSWER if timed_out else Reason.UNREADABLE, path, str(failed))
+            return self._failed(Reason.NO_ANSWER if timed_out else Reason.UNREADABLE, path, _why(failed))
         return value if isinstance(value, dict) else {}
 
     def members(self, resource: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -104,6 +107,12 @@ class _Session:
     def _failed(self, reason: Reason, path: str, detail: str) -> Mapping[str, Any]:
         self.failure = reason, path, detail
         return {}
+
+
+def _why(failed: Exception) -> str:
+    """Why there was no answer. A server of another protocol can have sent any bytes."""
+    text = "not an answer of HTTP" if isinstance(failed, HTTPException) else str(failed)
+    return text if text.isprintable() else repr(text)
 
 
 def read_redfish(controller: Controller, host: Host) -> Iterator[Record]:
@@ -128,16 +137,17 @@ def ask(controller: Controller, known: frozenset[str]) -> Iterator[Record]:
     except OSError as refused:
         yield _unread(Reason.UNREADABLE, controller.ca_file or "", str(refused))
         return
-    root = session.get("/redfish/v1/")
-    read = False
-    for _, chassis in session.members(root, "Chassis"):
-        read = True
-        yield from _links(session, chassis, known)
-        yield from _parts(session, chassis)
+    found = [
+        one
+        for _, chassis in session.members(session.get("/redfish/v1/"), "Chassis")
+        for one in (*_links(session, chassis, known), *_parts(session, chassis))
+    ]
+    yield from found
     if session.failure:
         yield _unread(*session.failure)
-    elif not read:
-        yield _unread(Reason.NOT_SUPPORTED, "/redfish/v1/", "the controller lists no chassis")
+    elif not any(isinstance(one, BmcLink | Pci) for one in found):
+        why = "the controller lists no PCIe link of a device that the kernel knows"
+        yield _unread(Reason.NOT_SUPPORTED, "/redfish/v1/Chassis", why)
 
 
 def late(seconds: float) -> NotChecked:

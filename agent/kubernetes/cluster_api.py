@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,8 @@ class Cluster:
                 return json.load(answer)
         except urllib.error.HTTPError as refused:
             raise Refused(f"{method} {path}: {refused.code} {refused.reason}", refused.code) from None
+        except HTTPException as failed:
+            raise Refused(f"{method} {path}: not an answer of HTTP ({type(failed).__name__})") from None
         except (OSError, ValueError) as failed:
             raise Refused(f"{method} {path}: {failed}") from None
 

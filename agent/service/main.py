@@ -128,7 +128,6 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
         stack.callback(lambda: close_all(daemon.publishers))
         daemon.redfish.configure(_controller(options, config), seconds(config.redfish.every))
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
-        relax_garbage_collection()
         try:
             _run(daemon, host, workers, traffic, signals, options, server)
         finally:
@@ -172,6 +171,7 @@ def _run(
     server: Server,
 ) -> None:
     """Run cycles until a signal ends the service."""
+    relax_garbage_collection()
     while not signals.end:
         _run_cycle(daemon, host)
         _wait(daemon, workers, traffic, signals)

@@ -32,8 +32,8 @@ class RedfishSource:
     def configure(self, controller: Controller | None, every: float) -> None:
         """Ask this controller from now on, every so many seconds. None: ask none."""
         if controller != self._controller:
-            self._began, self._thread, self._records = None, None, ()
-        self._controller, self._every = controller, every
+            self._controller, self._began, self._thread, self._records = controller, None, None, ()
+        self._every = every
         self._used = self._used or controller is not None
 
     def sources(self) -> list[Source]:

@@ -26,6 +26,7 @@ from linkgauge.probes.host.recorded import Recorded, dump
 from linkgauge.probes.redfish import Controller, read_redfish
 from tests.support.nodes.described import node
 from tests.support.nodes.mutation_rows import width
+from tests.support.peers.http_receiver import one_answer
 from tests.support.peers.redfish_mockup import CHASSIS, controller, mockup
 
 GPU, DISK = "0000:01:00.0", "0000:02:00.0"
@@ -152,8 +153,16 @@ def test_controllers_that_refuse_lack_or_damage() -> None:
     assert reasons(read(GOOD, password="wrong")) == ["permission"]
     assert reasons(read({})) == ["not-supported"]
     assert reasons(read({**GOOD, f"{CHASSIS}/PCIeSlots": b"{"})) == ["unreadable"]
+    assert reasons(read(mockup([("0000:77:00.0", 16, 16)], {}))) == ["not-supported"]  # of no device of the kernel
     (refused,) = read_redfish(Controller(url="http://127.0.0.1:1"), node("desktop"))
     assert isinstance(refused, NotChecked)
+
+
+def test_a_server_of_another_protocol() -> None:
+    with one_answer(b"SSH-2.0-OpenSSH_9.2\r\n") as url:
+        (refused,) = read_redfish(Controller(url=url, user="reader", password="secret"), node("desktop"))
+    assert isinstance(refused, NotChecked)
+    assert (refused.reason.value, refused.detail) == ("unreadable", "not an answer of HTTP")
 
 
 def test_a_controller_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,6 +222,7 @@ def test_any_value_in_any_place_gives_records(path: str, data: st.DataObject) ->
     [
         ('url = "bmc.example"\n', "must begin with http:// or https://"),
         ('user = "x"\n', "url: missing"),
+        ('url = "https://reader:secret@bmc"\n', "give user and password as keys of their own"),
         ('url = "https://x"\npassphrase = "x"\n', "passphrase: unknown key"),
     ],
 )

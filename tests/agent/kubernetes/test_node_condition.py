@@ -20,6 +20,7 @@ from linkgauge.agent.service.push import close_all, publishers
 from linkgauge.models.report import Report, Verdict
 from tests.support.nodes.daemon_nodes import Node
 from tests.support.nodes.described import node, report_of
+from tests.support.peers.http_receiver import one_answer
 from tests.support.peers.kubernetes_api import Api, cluster_of
 from tests.support.waiting import until
 
@@ -233,3 +234,5 @@ def test_the_configuration(tmp_path: Path) -> None:
 def test_an_answer_that_is_no_object_is_a_refusal() -> None:
     with pytest.raises(Refused):
         Cluster("http://127.0.0.1:1").ask("GET", "/api/v1/nodes/worker-3")
+    with one_answer(b"SSH-2.0-OpenSSH_9.2\r\n") as url, pytest.raises(Refused, match="BadStatusLine"):
+        Cluster(url).ask("GET", "/api/v1/nodes/worker-3")

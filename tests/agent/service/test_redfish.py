@@ -61,6 +61,17 @@ def test_a_device_that_has_left_does_not_come_back() -> None:
     assert [len(source.sources()), len(read(source))] == [1, 0]  # its records end
 
 
+def test_a_reload_during_a_reading_does_not_drop_it() -> None:
+    source, go_on = RedfishSource(lambda: 0.0), Event()
+    with controller(GOOD, go_on) as (url, asked):
+        source.configure(reach(url), 600.0)
+        read(source)
+        until(lambda: len(asked) == 1)
+        source.configure(reach(url), 600.0)
+        go_on.set()
+        until(lambda: links(source) == [GPU])
+
+
 def test_nothing_is_asked_without_a_controller() -> None:
     assert RedfishSource().sources() == []
 

@@ -1,8 +1,9 @@
-"""An HTTP server that takes metrics: a Pushgateway or an OTLP collector."""
+"""An HTTP server that takes metrics, such as a Pushgateway or an OTLP collector, and a server of another protocol."""
 
 from __future__ import annotations
 
 import gzip
+import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +43,25 @@ def receiver(status: int = 200) -> Iterator[tuple[str, list[Request]]]:
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}", taken
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def one_answer(answer: bytes) -> Iterator[str]:
+    """The address of a server that sends these bytes to each client."""
+
+    class Client(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.rfile.readline()
+            self.wfile.write(answer)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Client) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
         finally:
             server.shutdown()
             thread.join()
