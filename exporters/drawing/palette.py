@@ -48,7 +48,7 @@ PARTS: Mapping[str, str] = {
     "orange": "#e69f00",
     "yellow": "#f0e442",
     "purple": "#cc79a7",
-    "vermillion": "#d55e00",
+    "vermilion": "#d55e00",
     "green": "#009e73",
     "grey": "#999999",
     "sky": "#56b4e9",
