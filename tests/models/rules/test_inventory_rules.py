@@ -122,9 +122,9 @@ def test_functions_of_one_card_are_one_finding() -> None:
 def test_where_the_device_was_is_in_the_finding() -> None:
     placed = changed(changed(node(), DISK, slot="12"), "gpu1", module_id=2)
     (disk,) = new(placed, without(placed, DISK))
-    assert (disk.location, "slot 12" in disk.message) == ({"slot": "12"}, True)
+    assert (disk.location, "slot 12" in disk.message) == ({"slot": "12", "port_above": "0000:40:02.0"}, True)
     (gpu,) = new(placed, without(placed, gpu_address(1)))
-    assert gpu.location == {"module_id": 2}
+    assert gpu.location == {"module_id": 2, "port_above": "0000:02:01.0"}
 
 
 def test_a_tree_that_was_not_read_is_no_removal() -> None:
