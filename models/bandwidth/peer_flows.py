@@ -84,7 +84,8 @@ def noise(snapshot: Snapshot, flow: Flow) -> float:
     if _is_error_known(snapshot, flow):
         series = series_of(snapshot).get(flow)
         error = error_of(_within(snapshot)[_manner(flow)], series.count if series else 1)
-        return error * max(1.0, _spread(snapshot)[_manner(flow)] / (1.2 + 6 / count)) if count else error
+        # Without a spread, no cohort has enough series.
+        return error * max(1.0, _spread(snapshot).get(_manner(flow), 0.0) / (1.2 + 6 / count)) if count else error
     return scatter / _CLOSEST if count >= _FEWEST_FOR_NOISE else 0.0
 
 
@@ -107,7 +108,7 @@ def _spread(snapshot: Snapshot) -> Mapping[Hashable, float]:
     for cohort in cohort_of(snapshot).values():
         manner = _manner(cohort[0])
         several = [series[flow] for flow in cohort if flow in series]
-        if len(several) > _SMALLEST_COHORT and _within(snapshot)[manner]:
+        if len(several) > _SMALLEST_COHORT and manner in _within(snapshot):
             error = error_of(_within(snapshot)[manner], min(one.count for one in several))
             apart[manner] += [one / error for one in _deviations([one.middle for one in several])]
     return {manner: median(several) / _CLOSEST for manner, several in apart.items()}
@@ -115,11 +116,17 @@ def _spread(snapshot: Snapshot) -> Mapping[Hashable, float]:
 
 @once_per_snapshot
 def _within(snapshot: Snapshot) -> Mapping[Hashable, float]:
-    """By manner: the relative standard deviation of one measurement, if enough series of equal flows show it."""
+    """By manner: the relative standard deviation of one measurement, if enough series of equal flows show it.
+
+    Rates that never differ are copies of one measurement, for example an output that was pasted several times.
+    """
     groups = defaultdict[Hashable, list[Series]](list)
     for flow, series in series_of(snapshot).items():
         groups[_manner(flow)].append(series)
-    return {manner: deviation_within(several) for manner, several in groups.items() if len(several) > _SMALLEST_COHORT}
+    within = {
+        manner: deviation_within(several) for manner, several in groups.items() if len(several) > _SMALLEST_COHORT
+    }
+    return {manner: deviation for manner, deviation in within.items() if deviation}
 
 
 @once_per_snapshot
