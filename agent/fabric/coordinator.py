@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ...models.fabric.confirmation import confirmed, rounds_to_confirm
+from ...exporters.text.vocabulary import counted
+from ...models.fabric.confirmation import confirmed, rounds_to_confirm, undecided
 from ...models.fabric.localization import Cause, localize
 from ...models.fabric.plan import PAUSE, Plan, Round, plan
 from ...models.fabric.report import FabricReport
@@ -18,6 +19,8 @@ from .node import PREPARING
 from .peers import LostPeer, Peer, gathered
 from .result import Limits, report_of
 from .rounds import Run
+
+_NAMED = 4  # flows named in one line of the report
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -57,11 +60,10 @@ async def coordinate(options: Options, show: Callable[[Plan, int], None]) -> Res
         show(made, len(ready))
         run = Run(ready, rails, made, options.patience)
         causes: tuple[Cause, ...] = ()
-        left_out = 0
         if not options.only_plan:
-            causes, left_out = await _measure(run, wiring, time.monotonic() + options.budget_seconds)
+            causes = await _measure(run, wiring, time.monotonic() + options.budget_seconds)
         limits = Limits(options.expected, options.count, options.wait)
-        fabric = report_of(limits, peers, run, wiring, causes, left_out, time.monotonic() - began)
+        fabric = report_of(limits, peers, run, wiring, causes, time.monotonic() - began)
         return Result(fabric, {name: peer.prepared.report for name, peer in peers.items() if peer.prepared})
     finally:
         await asyncio.gather(*(peer.end() for peer in peers.values()))
@@ -104,15 +106,19 @@ def _plan(options: Options, rails: Mapping[str, Mapping[str, Rail]], wiring: Wir
     return plan(names, wiring, options.seconds, options.budget_seconds, options.budget_bytes, speeds)
 
 
-async def _measure(run: Run, wiring: Wiring, until: float) -> tuple[tuple[Cause, ...], int]:
-    """All rounds within the time, and the confirmation of causes. Returns the causes and the rounds left out."""
+async def _measure(run: Run, wiring: Wiring, until: float) -> tuple[Cause, ...]:
+    """All rounds within the time, and the confirmation of causes."""
     rounds = list(enumerate(run.plan.rounds))
-    left_out = await _run_all(run, rounds, until)
+    if left_out := await _run_all(run, rounds, until):
+        run.failures.append(f"{left_out} rounds: no time was left; allow more with --budget")
     first = list(run.measured)
     causes = localize(first, wiring)
-    again = list(enumerate(rounds_to_confirm(causes), len(rounds)))
-    await _run_all(run, again, until)
-    return confirmed(causes, run.measured[len(first) :], first), left_out
+    await _run_all(run, list(enumerate(rounds_to_confirm(causes), len(rounds))), until)
+    again = run.measured[len(first) :]
+    if unsure := undecided(causes, again):
+        names = ", ".join(pair.name for pair in unsure[:_NAMED]) + ", ..." * (len(unsure) > _NAMED)
+        run.failures.append(f"{counted(len(unsure), 'slow flow')} could not be measured again alone: {names}")
+    return confirmed(causes, again, first)
 
 
 async def _run_all(run: Run, rounds: Sequence[tuple[int, Round]], until: float) -> int:

@@ -31,10 +31,9 @@ def report_of(
     run: Run,
     wiring: Wiring,
     causes: tuple[Cause, ...],
-    left_out: int,
     seconds: float,
 ) -> FabricReport:
-    """The report. `left_out`: number of rounds that no time was left for."""
+    """The report."""
     absent = [name for name in limits.expected if name not in peers]
     members = [_member(peer, run, wiring) for _, peer in sorted(peers.items())]
     members += [Member(node=name, lost=f"it did not join within {limits.wait:g} s") for name in absent]
@@ -52,14 +51,12 @@ def report_of(
         ),
         causes=causes,
         places=_places_of(causes, run, wiring),
-        not_measured=tuple(dict.fromkeys(_not_measured(limits, len(peers), run, left_out))),
+        not_measured=tuple(dict.fromkeys(_not_measured(limits, len(peers), run))),
     )
 
 
-def _not_measured(limits: Limits, joined: int, run: Run, left_out: int) -> Iterator[str]:
+def _not_measured(limits: Limits, joined: int, run: Run) -> Iterator[str]:
     yield from run.failures
-    if left_out:
-        yield f"{left_out} rounds: no time was left; allow more with --budget"
     if not limits.expected and joined < limits.count:
         yield f"{limits.count - joined} of {limits.count} nodes did not join within {limits.wait:g} s"
 

@@ -25,7 +25,7 @@ class Run(Struct):
     plan: Plan
     patience: float  # seconds that a node has for an answer, besides the time of the flows
     measured: list[Measured] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)  # what was not measured, and why
 
     async def run(self, pairs: Round, number: int) -> None:
         """Measure the pairs whose nodes are still there."""

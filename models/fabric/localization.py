@@ -113,7 +113,10 @@ def parts_of(pair: Pair, wiring: Wiring) -> Iterator[Part]:
 
 
 def localize(measured: Sequence[Measured], wiring: Wiring) -> tuple[Cause, ...]:
-    """The causes of all slow flows, those that explain most flows first. Flows without a common cause are pairs."""
+    """The causes of all slow flows, those that explain most flows first. Flows without a common cause are pairs.
+
+    A part that is slow in both directions is two causes, because each is confirmed by flows of its own.
+    """
     measured = sorted(measured)  # so that sums do not depend on the order
     slow, usual = slow_flows(measured), usual_rates(measured)
     wiring = wiring if wiring.leaves or not slow else inferred(measured)
@@ -132,7 +135,7 @@ def localize(measured: Sequence[Measured], wiring: Wiring) -> tuple[Cause, ...]:
         found.append(_cause(equal, explained, loads.carried, usual))
         left = [one for one in left if one not in explained]
     found += [_pair(one, usual) for one in left if usual[one.pair.sender.rail].tolerance <= _STEADY]
-    return tuple(sorted(_joined(found), key=lambda one: (-len(one.pairs), one.kind, one.names)))
+    return tuple(sorted(found, key=_first))
 
 
 def inferred(measured: Sequence[Measured]) -> Wiring:
@@ -222,12 +225,19 @@ def _pair(one: Measured, usual: Mapping[str, Usual]) -> Cause:
     )
 
 
-def _joined(causes: Sequence[Cause]) -> Iterator[Cause]:
-    """Both directions of the same part as one cause."""
+def joined(causes: Sequence[Cause]) -> tuple[Cause, ...]:
+    """Both directions of the same part as one cause, those that explain most flows first."""
     alike = defaultdict[tuple[Kind, tuple[str, ...]], list[Cause]](list)
     for one in causes:
         alike[one.kind, one.names].append(one)
-    for several in alike.values():
-        slowest = min(several, key=lambda one: one.rate)
-        pairs = tuple(sorted({pair for one in several for pair in one.pairs}))
-        yield replace(slowest, pairs=pairs, direction="both" if len(several) > 1 else slowest.direction)
+    return tuple(sorted(map(_both, alike.values()), key=_first))
+
+
+def _both(directions: Sequence[Cause]) -> Cause:
+    slowest = min(directions, key=lambda one: one.rate)
+    pairs = tuple(sorted({pair for one in directions for pair in one.pairs}))
+    return replace(slowest, pairs=pairs, direction="both" if len(directions) > 1 else slowest.direction)
+
+
+def _first(cause: Cause) -> tuple[int, Kind, tuple[str, ...], Direction]:
+    return -len(cause.pairs), cause.kind, cause.names, cause.direction

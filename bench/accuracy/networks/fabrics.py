@@ -3,7 +3,7 @@
     python -m bench.accuracy.networks.fabrics [SEEDS]
 
 Nodes on leaves, each leaf with an uplink to one spine. The flows of a round share all parts max-min fairly, and each
-measured rate has a normal error of 2 %.
+measured rate has a normal error of 2 %. "Disturbed" means that other load slows 5 % of the flows by a drawn share.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from linkgauge.models.graph.topology import Hop
 
 RATE = 50e9  # of a healthy port
 ERROR = 0.02
+DISTURBED = 0.05  # share of flows that other load slows
 KINDS = ("none", "one port", "two ports", "one uplink")
 LOSSES = (0.25, 0.7)  # of the rate of a slow port
 UPLINK = (0.25, 0.7)  # rate of a slow uplink, as a share of one port
@@ -52,14 +53,17 @@ def two_leaves(nodes: int, slow: Mapping[Part, float] | None = None) -> Fabric:
     return Fabric((names[: nodes // 2], names[nodes // 2 :]), slow or {})
 
 
-def measured(fabric: Fabric, rounds: Sequence[Round], chance: Random, first: int = 0) -> Iterator[Measured]:
-    """The rates of all flows of the rounds."""
+def measured(
+    fabric: Fabric, rounds: Sequence[Round], chance: Random, first: int = 0, disturbed: float = 0.0
+) -> Iterator[Measured]:
+    """The rates of all flows of the rounds. `disturbed`: share of flows that other load slows."""
     for number, pairs in enumerate(rounds, first):
         paths = {Flow("send", (pair.sender.name, pair.receiver.name)): _path(fabric, pair) for pair in pairs}
         capacity = {hop: rate for path in paths.values() for hop, rate in path.items()}
         shares = fill({flow: ((tuple(path),),) for flow, path in paths.items()}, capacity.__getitem__)
         for pair, flow in zip(pairs, paths, strict=True):
-            yield Measured(pair, number, shares[flow].rate * chance.gauss(1, ERROR))
+            loss = chance.uniform(*LOSSES) if disturbed and chance.random() < disturbed else 0.0
+            yield Measured(pair, number, shares[flow].rate * chance.gauss(1, ERROR) * (1 - loss))
 
 
 def _path(fabric: Fabric, pair: Pair) -> Mapping[Hop, float]:
@@ -88,26 +92,32 @@ def _directions(chance: Random) -> tuple[Direction, ...]:
     return chance.choice(several)
 
 
-def found(fabric: Fabric, seed: int) -> tuple[Cause, ...]:
+def found(fabric: Fabric, seed: int, disturbed: float = 0.0) -> tuple[Cause, ...]:
     """The causes that the full measurement finds and confirms."""
     chance, wiring = Random(seed), fabric.wiring
     ports = {node: ("",) for nodes in fabric.leaves for node in nodes}
     rounds = plan(ports, wiring, 1.0, 600.0, 1e15).rounds
-    first = list(measured(fabric, rounds, chance))
+    first = list(measured(fabric, rounds, chance, 0, disturbed))
     causes = localize(first, wiring)
     again = rounds_to_confirm(causes)
-    return confirmed(causes, list(measured(fabric, again, chance, len(rounds))), first)
+    return confirmed(causes, list(measured(fabric, again, chance, len(rounds), disturbed)), first)
+
+
+def right(kind: str, nodes: int, seeds: int, disturbed: float) -> int:
+    """In how many seeds the causes are those of the drawn fabric, and no others."""
+    drawings = [(seed, *drawn(kind, nodes, Random(seed))) for seed in range(seeds)]
+    return sum(
+        {(one.kind, one.name) for one in found(fabric, seed, disturbed)} == wanted for seed, fabric, wanted in drawings
+    )
 
 
 def main(seeds: int) -> None:
     """Print the share of right results for each kind of fault and number of nodes."""
-    for nodes in (8, 16):
-        for kind in KINDS:
-            right = 0
-            for seed in range(seeds):
-                fabric, wanted = drawn(kind, nodes, Random(seed))
-                right += {(one.kind, one.name) for one in found(fabric, seed)} == wanted
-            print(f"{nodes:3} nodes  {kind:<11}  {right}/{seeds}")
+    for disturbed in (0.0, DISTURBED):
+        print("disturbed" if disturbed else "undisturbed")
+        for nodes in (8, 16):
+            for kind in KINDS:
+                print(f"{nodes:3} nodes  {kind:<11}  {right(kind, nodes, seeds, disturbed)}/{seeds}")
 
 
 if __name__ == "__main__":

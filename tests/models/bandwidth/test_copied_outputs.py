@@ -7,8 +7,7 @@ import pytest
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps.core.split import split
-from linkgauge.probes.dumps.registry import READERS
+from linkgauge.probes.dumps.read import read_text
 from tests.support.samples import samples
 
 AT = 0.0
@@ -20,8 +19,7 @@ RATES = (
 
 def found(text: str) -> set[tuple[str, str, str]]:
     """Code, subject and severity of each finding."""
-    records = [record for reader, part in split("paste.txt", text, AT, READERS) for record in reader.read(part)]
-    report = evaluate(assemble(records, Site(), AT, origin="dumps"))
+    report = evaluate(assemble(read_text("paste.txt", text, AT), Site(), AT, origin="dumps"))
     return {(one.code, one.subject, one.severity) for one in report.findings}
 
 
