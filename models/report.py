@@ -83,6 +83,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     basis: Basis | None = None
     expected_source: str | None = None
     cause: str | None = None
+    candidates: tuple[str, ...] = ()  # subjects of which one is the cause, if the data do not show which
     case: str | None = None  # the variant of the fault, if the remedy depends on it: "below evidence", "firmware"
     limits: Mapping[str, float] = field(default_factory=dict)  # link -> rate it has left: for attribution, impact
     explains: tuple[str, ...] = ()  # "bandwidth-low:gpu3-numa0"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,28 +11,25 @@ from msgspec.structs import replace
 from ..diagnosis.ignored import silenced
 from ..diagnosis.remedies import with_remedies
 from ..diagnosis.verdict import verdict
-from ..facts.reason import Reason
-from ..facts.records import NotChecked
 from ..facts.units import MIB, as_utc
 from ..inventory.assemble import assemble
 from ..report import Finding, Job, JobRate, Profile, Report
 from ..site.schema import Site
 from ..training.cluster import Cluster
 from .expected import Rate, implausible, judged, rate_of, shape_of
-from .findings import late_finding, localized_finding, uniform_finding
+from .findings import late_finding
 from .late import Late, Shown, late_host, late_unit
-from .localization import cleared_by, localize, parts_of
+from .localization import parts_of
 from .log import Communicator, JobLog, Kind
+from .not_judged import gaps_of
 from .placement import Place, Row, Unit, places_of, units_of
 from .rates import array_size
+from .slow_links import slow_links
 from .timing import Table, table_of, taken_of
 from .waiting import Cause, causes_of
 
 _COLLECTIVES = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall"})
 _LEAST = 16 * MIB  # bytes of an array; of smaller ones latency decides, not bandwidth
-_HEALTHY = 0.9  # of the typical rate: slower communicators clear no part
-_UNIFORM = 0.5  # share of equal communicators from which on all of them are below the machine type's rate
-_MOST_GAPS = 20  # communicators that are named as not judged
 
 
 class Measured(Struct, frozen=True):
@@ -61,8 +58,9 @@ def evaluate_job(
     wrong = implausible(_rates(measured), cluster)
     measured = [replace(one, tables={}) if one.communicator.id in wrong else one for one in measured]
     rates = judged(_rates(measured), cluster, log.averaged)
-    found = [*_slow_links(measured, rates), *_late_ranks(measured, rates, log.averaged)]
-    gaps = (*_problems(log), *_not_judged(measured, wrong), *_without_machine(rates, cluster))
+    parts = {one.communicator.id: parts_of(one.places) for one in measured if one.tables}
+    found = [*slow_links(parts, rates), *_late_ranks(measured, rates, log.averaged)]
+    gaps = tuple(gaps_of(log, rates, wrong, cluster))
     empty = assemble((), site or Site(), now, origin="dumps")
     named = [replace(one, device=one.subject, silenced=silenced(empty, one)) for one in found]
     findings = tuple(with_remedies(empty, sorted(named, key=lambda one: (one.code, one.confidence, one.subject))))
@@ -100,50 +98,6 @@ def _rates(measured: Sequence[Measured]) -> Iterator[Rate]:
                 yield rate_of(one.communicator, kind, shape, taken_of(one.communicator, kind, table))
 
 
-def _uniform(rates: Sequence[Rate]) -> Sequence[Rate]:
-    """Rates below that of the machine type, if most equal communicators are: nothing shows which link is slow."""
-    equal = Counter((one.kind, one.shape) for one in rates)
-    below = Counter((one.kind, one.shape) for one in rates if _below_model(one))
-    return [one for one in rates if _below_model(one) and below[key := (one.kind, one.shape)] > _UNIFORM * equal[key]]
-
-
-def _below_model(one: Rate) -> bool:
-    return one.missed is not None and one.missed.basis != "kin"
-
-
-def _slow_links(measured: Sequence[Measured], rates: Sequence[Rate]) -> Iterator[Finding]:
-    """One finding for each part of the cluster that explains slow communicators, and for what no part explains."""
-    parts = {one.communicator.id: parts_of(one.places) for one in measured if one.tables}
-    uniform = _uniform(rates)
-    slow = defaultdict[str, list[Rate]](list)
-    for one in rates:
-        if one.missed is not None and one not in uniform:
-            slow[one.communicator.id].append(one)
-    uncertain = {one.communicator.id for one in rates if not _is_healthy(one)}
-    healthy = [cleared_by(parts[name]) for name in {one.communicator.id for one in rates} - uncertain]
-    also = {one.communicator.id: parts[one.communicator.id] for one in uniform if one.communicator.id not in slow}
-    explained = set[str]()
-    for located in localize({name: parts[name] for name in slow}, healthy, also):
-        explained |= located.communicators
-        yield localized_finding(
-            located, [rate for name in sorted(located.communicators) for rate in slow.get(name, ())]
-        )
-    rest = defaultdict[object, list[Rate]](list)
-    for one in uniform:
-        if one.communicator.id not in explained:
-            rest[one.kind, one.shape].append(one)
-    for several in rest.values():
-        yield uniform_finding(several)
-
-
-def _is_healthy(one: Rate) -> bool:
-    """Whether the rate shows that all its links are well. Missing ranks can only make a rate lower than it was."""
-    kin = next((each for each in one.expected if each.basis == "kin"), None)
-    model = next((each for each in one.expected if each.basis != "kin"), None)
-    above = kin is None or one.observed >= _HEALTHY * kin.typical
-    return one.judged and one.missed is None and above and (model is None or one.observed >= model.low)
-
-
 def _late_ranks(measured: Sequence[Measured], rates: Sequence[Rate], averaged: bool) -> Iterator[Finding]:
     """One finding for each rank or host that the others wait for."""
     by_id = {one.communicator.id: one for one in measured}
@@ -166,60 +120,6 @@ def _marks(cause: Cause, by_id: Mapping[str, Measured]) -> float | None:
         if one.first is not None:
             return by_id[one.communicator].communicator.time_before(one.first)
     return None
-
-
-def _problems(log: JobLog) -> Iterator[NotChecked]:
-    for what, count in sorted(log.problems.items()):
-        yield NotChecked(what="job", subject="lines", reason=Reason.UNREADABLE, detail=f"{count} {what}")
-    if (apart := _clock_difference(log)) is not None:
-        detail = f"the clocks of its hosts differ by at least {apart:.0f} s; the times of dumps are not compared"
-        yield NotChecked(what="job", subject="clocks", reason=Reason.OTHER, detail=detail)
-    if len(log.jobs) > 1:
-        detail = f"the lines are of {len(log.jobs)} jobs: {', '.join(sorted(log.jobs)[:5])}"
-        yield NotChecked(what="job", subject="lines", reason=Reason.OTHER_CONTEXT, detail=detail)
-
-
-def _clock_difference(log: JobLog) -> float | None:
-    """Seconds between the hosts' times of writing, if two hosts did not write at the same time."""
-    starts, ends = zip(*log.clocks.values(), strict=True) if log.clocks else ((), ())
-    apart = max(starts, default=0.0) - min(ends, default=0.0)
-    return apart if apart > 60 else None
-
-
-def _without_machine(rates: Sequence[Rate], cluster: Cluster | None) -> Iterator[NotChecked]:
-    count = sum(not one.judged for one in rates)
-    if count:
-        detail = f"{count} rates have no expected value: too few equal communicators" + (
-            "" if cluster else ", and the type of the machines is not known"
-        )
-        how = None if cluster else "name the type with --machine (linkgauge profile --list)"
-        yield NotChecked(what="job", subject="rates", reason=Reason.NO_EXPECTATION, detail=detail, how=how)
-
-
-def _not_judged(measured: Sequence[Measured], wrong: Collection[str]) -> Iterator[NotChecked]:
-    """Communicators without all ranks, or whose lines contradict each other or what links can do."""
-    gaps = [gap for one in measured if (gap := _gap(one, wrong)) is not None]
-    yield from gaps[:_MOST_GAPS]
-    if len(gaps) > _MOST_GAPS:
-        detail = f"{len(gaps) - _MOST_GAPS} more communicators lack ranks or contradict themselves"
-        yield NotChecked(what="job", subject="communicators", reason=Reason.OTHER, detail=detail)
-
-
-def _gap(one: Measured, wrong: Collection[str]) -> NotChecked | None:
-    known, of = len(one.communicator.members), one.communicator.n_ranks
-    double = sum(member.duplicate for member in one.communicator.members.values())
-    if one.communicator.id in wrong:
-        detail = "its times are shorter than its links allow"
-    elif one.communicator.inconsistent:
-        detail = "its lines differ in the number of its ranks"
-    elif double:
-        detail = f"two processes say that they are the same rank, for {double} of its ranks"
-    elif known < of and one.communicator.members:
-        detail = f"{known} of its {of} ranks wrote lines: it can clear links, but not show a slow one"
-    else:
-        return None
-    how = "collect the files of all ranks in one folder"
-    return NotChecked(what="job", subject=one.communicator.id, reason=Reason.OTHER, detail=detail, how=how)
 
 
 def _job(log: JobLog, rates: Sequence[Rate], places: Mapping[Unit, Place]) -> Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -23,6 +24,7 @@ _SLOW_PROTOCOL = "LL"  # half of its bytes are flags
 _BOUND = 0.5  # share of the rate of long messages from which on the bandwidth counts, not the latency
 _FEWEST_EQUAL = 3  # communicators besides the one that is judged
 _BELOW_EQUAL = 0.8  # of the median of equal communicators; they differ by a few percent
+_FASTER = 0.75  # share of equal communicators that may be slow: two faults can slow more than half of them
 _ERRORS = 4  # standard errors
 _FASTEST = 4e12  # bytes per second: more than twice that of any GPU's links to its peers (links.toml)
 _ABOVE = 1.5  # times the rate of the fastest good machines
@@ -136,7 +138,7 @@ def judged(rates: Iterable[Rate], cluster: Cluster | None, averaged: bool = Fals
 def _judged(one: Rate, model: Expectation | None, equal: Sequence[Rate], averaged: bool) -> Rate:
     """Equal communicators are compared first: the machine type does not know how much of a job overlaps."""
     others = [other.observed for other in equal if other is not one]
-    kin = _of_equals(others) if len(others) >= _FEWEST_EQUAL else None
+    kin = _of_equals(others, None if averaged else model)
     expected = tuple(each for each in (kin, model) if each is not None)
     least = one.observed * (1 + _ERRORS * one.taken.error)
     counting = [each for each in expected if each.basis == "kin" or not averaged]
@@ -144,12 +146,19 @@ def _judged(one: Rate, model: Expectation | None, equal: Sequence[Rate], average
     return replace(one, expected=expected, missed=missed)
 
 
-def _of_equals(others: Sequence[float]) -> Expectation:
-    middle = median(others)
-    return Expectation(
-        basis="kin",
-        low=_BELOW_EQUAL * middle,
-        typical=middle,
-        high=max(others),
-        source=f"median of {len(others)} equal communicators of this job",
-    )
+def _of_equals(others: Sequence[float], model: Expectation | None) -> Expectation | None:
+    """From equal communicators: their median. If it is low too, or of one or two: those that the machine type clears.
+
+    None: too few equal communicators, and the machine type does not show that these are well.
+    """
+    if not others:
+        return None
+    middle, upper = median(others), sorted(others)[math.ceil(_FASTER * len(others)) - 1]
+    few = len(others) < _FEWEST_EQUAL
+    if model is not None and upper >= model.low and (few or middle < _BELOW_EQUAL * upper):
+        return _kin(upper, others, f"the faster ones of {len(others) + 1} equal communicators of this job")
+    return None if few else _kin(middle, others, f"median of {len(others)} equal communicators of this job")
+
+
+def _kin(typical: float, others: Sequence[float], source: str) -> Expectation:
+    return Expectation(basis="kin", low=_BELOW_EQUAL * typical, typical=typical, high=max(others), source=source)

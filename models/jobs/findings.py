@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..facts.averages import median
 from ..facts.records import Evidence
 from ..facts.units import as_gigabytes, as_size, as_utc
 from ..report import Finding
+from .candidates import any_of, in_words, next_measurement
 from .expected import Rate
 from .late import Late
 from .localization import Located, Part
@@ -16,33 +17,25 @@ from .waiting import Cause
 
 _MOST_NAMED = 8
 _MOST_EVIDENCE = 6
-_WORDS = {
-    "nic": "the NIC {number} of {host}, its cable or its port of the switch",
-    "rail": "the switches of rail {number}",
-    "leaf": "the leaf switch {leaf}",
-    "node": "the NICs of {host}",
-    "gpu-link": "the links of GPU {number} of {host}",
-    "nvlink": "the links between the GPUs of {host}",
-}
+_HOW_LATE = (
+    "Run linkgauge diagnose on each of these nodes while the job runs: it shows throttled GPUs and limited clocks. "
+    "Compare the time of the forward pass, and of the input, of {hosts}."
+)
 
 
-def in_words(part: Part) -> str:
-    """The part of a cluster in words: "the leaf switch leaf3"."""
-    return _WORDS[part.kind].format(number=part.number, host=part.host, leaf=part.leaf)
+def localized_finding(located: Located, rates: Sequence[Rate], hosts: Collection[str]) -> Finding:
+    """A part that explains slow communicators. With several parts, or none, it is not decidable which one is slow.
 
-
-def localized_finding(located: Located, rates: Sequence[Rate]) -> Finding:
-    """A part that explains slow communicators. With several parts, or none, it is not decidable which one is slow."""
+    `hosts`: those of the communicators.
+    """
     expected, observed, lost = _medians(rates)
     first = located.parts[0] if len(located.parts) == 1 else None
     count = len(located.communicators)
     many = f"{count} communicators reach" if count > 1 else "one communicator reaches"
     if first is not None:
-        what, cause = in_words(first), f"{many[0].upper()}{many[1:]} that rate, and all of them use it"
+        what, cause = in_words((first,)), f"{many[0].upper()}{many[1:]} that rate, and all of them use it"
     elif located.parts:
-        named = ", ".join(in_words(part) for part in located.parts[:_MOST_NAMED])
-        more = f" and {len(located.parts) - _MOST_NAMED} more" if len(located.parts) > _MOST_NAMED else ""
-        what, cause = "an unknown link", f"not decidable from this job: {named}{more} would explain it"
+        what, cause = "an unknown link", f"not decidable from this job: {in_words(located.parts)} would explain it"
     else:
         what, cause = "an unknown link", "not decidable from this job: other communicators over the same links are well"
     return Finding(
@@ -60,18 +53,21 @@ def localized_finding(located: Located, rates: Sequence[Rate]) -> Finding:
         basis=rates[0].missed.basis if rates[0].missed else None,
         expected_source=rates[0].missed.source if rates[0].missed else None,
         cause=cause,
+        candidates=() if first else tuple(part.name for part in located.parts),
         case="in a job",
         explains=tuple(f"bandwidth-low:{name}" for name in sorted(located.communicators)[:_MOST_NAMED]),
         since=_since(rates),
         evidence=_evidence(rates),
+        remedy=None if first else next_measurement(located.parts, _hosts(located.parts, hosts)),
     )
 
 
-def uniform_finding(rates: Sequence[Rate]) -> Finding:
-    """Equal communicators that are all slower than their machines allow."""
+def uniform_finding(rates: Sequence[Rate], parts: Sequence[Part], hosts: Collection[str]) -> Finding:
+    """Equal communicators that are all slower than their machines allow. `parts`: what all of them use."""
     expected, observed, lost = _medians(rates)
     one = rates[0]
     many = f"all {len(rates)} communicators" if len(rates) > 1 else "the communicator"
+    common = f", and {in_words(parts)}, which all of them use," if parts else ""
     return Finding(
         code="bandwidth-low",
         kind="measurement",
@@ -88,11 +84,19 @@ def uniform_finding(rates: Sequence[Rate]) -> Finding:
         basis=one.missed.basis if one.missed else None,
         expected_source=one.missed.source if one.missed else None,
         cause="not decidable from this job: no equal communicator is faster. Computation that runs at the same time, "
-        "settings of NCCL and the network can cause it",
+        f"settings of NCCL{common or ' and the network'} can cause it",
+        candidates=tuple(part.name for part in parts),
         case="in a job",
         since=_since(rates),
         evidence=_evidence(rates),
+        remedy=next_measurement(parts, _hosts(parts, hosts)),
     )
+
+
+def _hosts(parts: Sequence[Part], hosts: Collection[str]) -> Collection[str]:
+    """The nodes to measure: those of the parts, if each part is one of a node."""
+    own = {part.host for part in parts}
+    return own if own and "" not in own else hosts
 
 
 def late_finding(cause: Cause, since: float | None) -> Finding:
@@ -101,7 +105,7 @@ def late_finding(cause: Cause, since: float | None) -> Finding:
     first = cause.whose[0]
     who = f"{first.process} on {host}" if isinstance(first, Unit) and len(cause.whose) == 1 else f"a process on {host}"
     hosts = sorted({each if isinstance(each, str) else each.host for each in cause.whose})
-    named = ", ".join(hosts[:_MOST_NAMED])
+    named = any_of(hosts)
     ranks = "; ".join(_ranks(late) for late in cause.late[:_MOST_NAMED])
     from_number = f", from operation {one.first} on" if one.first is not None else ""
     return Finding(
@@ -119,9 +123,11 @@ def late_finding(cause: Cause, since: float | None) -> Finding:
         cause=f"its computation or its input is slow, not a link ({ranks})"
         if host
         else f"not decidable from this job which of these nodes is slow ({ranks})",
+        candidates=() if host else tuple(hosts),
         case="rank",
         since=as_utc(since) if since else None,
         evidence=tuple(Evidence(_ranks(late), _waited(late)) for late in cause.late[:_MOST_EVIDENCE]),
+        remedy=None if host else _HOW_LATE.format(hosts=any_of(hosts)),
     )
 
 

@@ -1,23 +1,29 @@
 """Which part of the cluster slow communicators have in common.
 
-A communicator is as slow as the slowest link that it uses. A part is cleared if a communicator that also uses it is
-not slow. Of the other parts, the one that explains most slow communicators comes first, then the next for the rest.
+A communicator is as slow as the slowest link that it uses. cleared.py tells which parts are well. Of the other parts,
+the one that explains most slow communicators comes first, then the next for the rest. If several parts explain the
+rest, one that explains why a communicator is even slower than others comes first.
 models/diagnosis/localization.py does the same for flows on the routes of one node.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from ..facts.averages import median
 from .placement import Place
 
 PartKind: TypeAlias = Literal["nic", "rail", "leaf", "node", "gpu-link", "nvlink"]
 # Of parts that explain the same communicators, the widest comes first: nothing shows that only a piece of it is slow.
 _WIDEST: Sequence[PartKind] = ("leaf", "rail", "node", "nic", "nvlink", "gpu-link")
+
+_FEWEST_EQUAL = 3  # communicators that show how much a part slows equal ones
+_SAME, _ERRORS = 0.1, 4  # share, and standard errors, by which times differ at least
+_AGREE = 0.75  # share of the others that must agree: another fault can slow some of them too
 
 
 class Part(Struct, frozen=True, order=True):
@@ -45,6 +51,15 @@ class Part(Struct, frozen=True, order=True):
         return f"{self.host}/nvlink"
 
 
+class Slow(Struct, frozen=True):
+    """A slow communicator. `factor`: how many times longer it takes; `equal`: what equal communicators share."""
+
+    parts: frozenset[Part]
+    factor: float
+    error: float  # standard error of the factor, as a share of it
+    equal: object
+
+
 class Located(Struct, frozen=True):
     """Slow communicators, and the parts that explain each of them equally well. A single part is the cause."""
 
@@ -64,27 +79,28 @@ def parts_of(places: Sequence[Place]) -> frozenset[Part]:
     return frozenset([*links, *nics, *rails, *leaves, *(Part("node", host) for host in on_host)])
 
 
-def cleared_by(parts: frozenset[Part]) -> frozenset[Part]:
-    """The parts that a healthy communicator clears. Between nodes NICs limit: links inside a node may still be slow."""
-    across = any(part.kind == "node" for part in parts)
-    return frozenset(part for part in parts if part.kind != "nvlink") if across else parts
-
-
 def localize(
-    slow: Mapping[str, frozenset[Part]],
-    healthy: Collection[frozenset[Part]],
-    also: Mapping[str, frozenset[Part]],
-) -> Iterator[Located]:
+    slow: Mapping[str, Slow],
+    also: Mapping[str, Slow],
+    cleared: Callable[[object], Collection[Part]],
+) -> Sequence[Located]:
     """The parts that explain the slow communicators (id -> its parts), as few as possible.
 
-    `also`: communicators that are all equally slow, which a part may explain besides.
+    `also`: communicators that are all equally slow, which a part may explain besides. `cleared`: the parts that do not
+    explain why communicators with this `equal` are slow.
     """
-    cleared = frozenset[Part]().union(*healthy)
     over = defaultdict[Part, set[str]](set)
-    for name, parts in (*slow.items(), *also.items()):
-        for part in parts - cleared:
+    for name, one in (*slow.items(), *also.items()):
+        for part in one.parts.difference(cleared(one.equal)):
             over[part].add(name)
-    left, unexplained = set(slow), {*slow, *also}
+    found = list(_fewest(set(slow), {*slow, *also}, over))
+    single = [over[one.parts[0]] for one in found if len(one.parts) == 1]
+    slower = {name for names in single for name in slower_than_others({one: slow[one] for one in names & slow.keys()})}
+    return [Located(_that_explain(slower, one.parts, over), one.communicators) for one in found]
+
+
+def _fewest(left: set[str], unexplained: set[str], over: Mapping[Part, set[str]]) -> Iterator[Located]:
+    """The part that explains most, then the next for the rest."""
     while left:
         covered = {part: (len(names & left), len(names & unexplained)) for part, names in over.items()}
         most = max(covered.values(), default=(0, 0))
@@ -95,12 +111,35 @@ def localize(
         first = min(best, key=lambda part: (_WIDEST.index(part.kind), part))
         explained = over[first] & unexplained
         alike = [part for part in best if over[part] & left & explained]
-        yield Located(tuple(_widest(alike)), frozenset(explained))
+        yield Located(tuple(widest(alike)), frozenset(explained))
         left -= explained
         unexplained -= explained
 
 
-def _widest(alike: Sequence[Part]) -> Sequence[Part]:
+def slower_than_others(slow: Mapping[str, Slow]) -> set[str]:
+    """Of communicators that one part explains, those that are slower than it makes equal ones: they use another too."""
+    equal = defaultdict[object, list[str]](list)
+    for name, one in slow.items():
+        equal[one.equal].append(name)
+    return {name for names in equal.values() for name in names if _is_slower(slow[name], names, slow)}
+
+
+def _is_slower(one: Slow, names: Sequence[str], slow: Mapping[str, Slow]) -> bool:
+    others = [slow[name].factor for name in names if slow[name] is not one]
+    if len(others) < _FEWEST_EQUAL:
+        return False
+    usual = median(others)
+    agree = sum(abs(each / usual - 1) < _SAME for each in others) >= _AGREE * len(others)
+    return agree and one.factor > usual * (1 + _SAME + _ERRORS * one.error)
+
+
+def _that_explain(slower: set[str], parts: tuple[Part, ...], over: Mapping[Part, set[str]]) -> tuple[Part, ...]:
+    """Of several parts those that explain most of these communicators."""
+    counts = {part: len(over[part] & slower) for part in parts} if len(parts) > 1 else {}
+    return tuple(part for part in parts if counts[part] == max(counts.values())) if counts else parts
+
+
+def widest(alike: Sequence[Part]) -> Sequence[Part]:
     """The parts without those that lie in another one of them. A single part remains if it contains all others."""
     ordered = sorted(alike, key=lambda part: (_WIDEST.index(part.kind), part))
     return [part for part in ordered if not any(_contains(other, part) for other in alike)]

@@ -34,6 +34,7 @@ class Waiting(Struct, frozen=True, dict=True):
     late: Mapping[str, Late]
     measured: frozenset[str]  # communicators that show who is late, or that nobody is
     slow: Mapping[str, float]  # seconds that slow links cost in all operations: their members come late to others
+    delays: Mapping[Who, float]  # seconds that slow links delay each member
     inside: frozenset[Who] = frozenset()  # late in a communicator of one host, the first after the computation
 
     @cached_property
@@ -70,10 +71,29 @@ class Waiting(Struct, frozen=True, dict=True):
         longer = {
             one
             for one, late in by_whom.items()
-            if max(each.total for each in late) > most
-            and (one not in members or any(each.communicator in self.slow for each in late))
+            if (
+                max(each.total for each in late) > most
+                and (one not in members or any(each.communicator in self.slow for each in late))
+            )
+            or (one in members and self._is_late_by_itself(one, late))
         }
         return self.behind(members - longer, longer) if most else set()
+
+    def _is_late_by_itself(self, one: Who, late: Collection[Late]) -> bool:
+        """Whether it is late in each communicator, also among members that slow links delay as much as itself."""
+        names = [name for name in self.names_of[one] if name in self.late]
+        return all(self.late[name].who == one for name in names) and all(
+            each.total > _MORE * (self._delay(one) - min(map(self._delay, self.members[each.communicator])))
+            for each in late
+        )
+
+    def _delay(self, one: Who) -> float:
+        """Seconds that slow links delay it, or another member of a communicator that does not show who is late."""
+        return max(self.delays.get(each, 0.0) for each in {one, *self.linked([one])})
+
+    def linked(self, whose: Collection[Who]) -> set[Who]:
+        """The members of the communicators of these that do not show who is late."""
+        return {one for name in self.unmeasured(whose) for one in self.members[name]}
 
 
 def causes(waiting: Waiting) -> Iterator[Cause]:
@@ -87,7 +107,7 @@ def causes(waiting: Waiting) -> Iterator[Cause]:
         if not alone:
             return
         first = max(alone, key=lambda one: sum(each.total for each in by_whom[one]))
-        linked = {one for name in waiting.unmeasured([first]) for one in waiting.members[name]}
+        linked = waiting.linked([first])
         several = (first, *(one for one in alone if one != first and one in linked))
         yield Cause(several, tuple(late for one in several for late in by_whom[one]))
         explained |= waiting.behind(several, waiting.inside - explained - set(several))
@@ -113,12 +133,19 @@ def causes_of(
     hosts = {name: frozenset[Who](unit.host for unit in several) for name, several in units.items()}
     members = {name: frozenset[Who](several) for name, several in units.items()}
     of_slow = {unit for name in slow for unit in units[name]}
+    delays = defaultdict[Who, float](float)
+    for name, lost in slow.items():
+        for unit in units[name]:
+            delays[unit] += lost
+    of_hosts = defaultdict[Who, float](float)
+    for unit, delay in [(one, delay) for one, delay in delays.items() if isinstance(one, Unit)]:
+        of_hosts[unit.host] = max(of_hosts[unit.host], delay)
     single = {late.who for name, late in _late(by_unit).items() if len(hosts[name]) == 1} - of_slow
-    found = list(causes(_waiting(members, by_unit, slow, single)))
+    found = list(causes(_waiting(members, by_unit, slow, delays, single)))
     yield from found
     known = {cause.host for cause in found}
     across = {name: several for name, several in hosts.items() if len(several) > 1}
-    yield from (cause for cause in causes(_waiting(across, by_host, slow)) if known.isdisjoint(cause.whose))
+    yield from (cause for cause in causes(_waiting(across, by_host, slow, of_hosts)) if known.isdisjoint(cause.whose))
 
 
 def _late(shown: Mapping[str, Late | Shown]) -> dict[str, Late]:
@@ -129,6 +156,7 @@ def _waiting(
     members: Mapping[str, frozenset[Who]],
     shown: Mapping[str, Late | Shown],
     slow: Mapping[str, float],
+    delays: Mapping[Who, float],
     inside: Collection[Who] = (),
 ) -> Waiting:
     return Waiting(
@@ -136,5 +164,6 @@ def _waiting(
         late=_late(shown),
         measured=frozenset(name for name, one in shown.items() if one != "unknown"),
         slow={name: lost for name, lost in slow.items() if name in members},
+        delays=delays,
         inside=frozenset(inside),
     )

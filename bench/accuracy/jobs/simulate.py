@@ -1,13 +1,14 @@
 """The times that the ranks of a synthetic job record: each GPU computes, then waits in each collective for the last.
 
-Rates of healthy links are those of the size model for DGX H100 machines. A fault divides the rate of all groups that
-use a part, or makes a GPU compute or load its input more slowly. Noise is a share of each duration.
+Rates of healthy links are those of the size model for DGX H100 machines, with an error: the same for all equal groups,
+because this model also judges them, and a small one for each group. A fault divides the rate of all groups that use a
+part, or makes a GPU compute or load its input more slowly. Noise is a share of each duration.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeAlias
@@ -26,6 +27,8 @@ from linkgauge.probes.jobs.inspector_lines import kind_of
 
 MACHINE = "nvidia-dgx-h100"
 FAULTS = ("nic", "rail", "leaf", "nvlink", "throttled", "input")
+MODEL_ERROR = 0.2  # largest error of the model's rate for the groups of one kind
+SCATTER = 0.02  # standard deviation between equal groups: other lengths of cables, other neighbours
 COMPUTE = 0.2  # seconds of a step
 ACROSS = 0.6  # bus bandwidth between nodes that use all NICs, as a share of that inside a node (machine type)
 
@@ -79,7 +82,7 @@ def simulate(
 ) -> list[list[Times]]:
     """For each dimension and operation, the seconds of each GPU in each step."""
     clock = np.zeros(job.gpus)
-    base = [_healthy(dimension, job.nodes) for dimension in job.dimensions]
+    base = [_healthy(dimension, job.nodes, chance) for dimension in job.dimensions]
     groups = [np.unique(dimension.group, return_inverse=True)[1] for dimension in job.dimensions]
     found: list[list[Times]] = [[] for _ in job.dimensions]
     pieces = job.dimensions[0].repeats  # the computation lies between the collectives of the first dimension
@@ -114,18 +117,23 @@ def _links(job: Layout, index: int, count: int, faults: Sequence[Fault]) -> Time
     for fault in faults:
         for dimension, group in job.users.get(fault.subject, ()) if not fault.gpus else ():
             if dimension == index:
-                inside = fault.kind == "nvlink" and job.across[index]
-                factor[group] = max(factor[group], fault.factor * (ACROSS if inside else 1))
+                factor[group] = max(factor[group], fault.factor * share_of(job, fault.subject, index))
     return factor
 
 
-def _healthy(dimension: Dimension, nodes: int) -> Times:
+def share_of(job: Layout, part: str, dimension: int) -> float:
+    """The share of a part's slowness that the groups of a dimension see: between nodes, NICs are slower than NVLink."""
+    return ACROSS if part.endswith("/nvlink") and job.across[dimension] else 1.0
+
+
+def _healthy(dimension: Dimension, nodes: int, chance: np.random.Generator) -> Times:
     """Seconds of each group."""
+    groups = list(members(dimension).values())
     if not dimension.size:
-        return np.zeros(len(members(dimension)))
-    return np.array(
-        [_seconds(dimension.op, dimension.size, _shape(gpus), nodes) for gpus in members(dimension).values()]
-    )
+        return np.zeros(len(groups))
+    modelled = [_seconds(dimension.op, dimension.size, _shape(gpus), nodes) for gpus in groups]
+    error = chance.uniform(1 - MODEL_ERROR, 1 + MODEL_ERROR)
+    return np.array(modelled) / error * np.maximum(0.9, 1 + SCATTER * chance.standard_normal(len(groups)))
 
 
 def _shape(gpus: Ids) -> tuple[tuple[int, int], ...]:
@@ -159,15 +167,7 @@ def log_of(job: Layout, found: Sequence[Sequence[Times]]) -> JobLog:
     return log
 
 
-def alike(job: Layout, fault: Fault) -> frozenset[str]:
-    """The parts that the job cannot tell from the faulty one: the same groups use them."""
-    users: Mapping[str, frozenset[tuple[int, int]]] = job.users
-    if fault.gpus:
-        return _alike_hosts(job, fault)
-    return frozenset(part for part, groups in users.items() if groups == users[fault.subject])
-
-
-def _alike_hosts(job: Layout, fault: Fault) -> frozenset[str]:
+def hosts_alike(job: Layout, fault: Fault) -> frozenset[str]:
     """The hosts that come late with a slow one: those of its pipeline, unless a collective inside a host shows more."""
     hosts = {fault.subject}
     shown = len(fault.gpus) == 1 and not all(job.across)

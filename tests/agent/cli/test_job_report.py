@@ -96,7 +96,14 @@ def test_prometheus_texts(tmp_path: Path) -> None:
     assert [(one["subject"], one["confidence"], one["basis"]) for one in told["findings"]] == [
         ("DP 3 of 4 ranks, job 4711", "possible", "kin")
     ]
-    assert "the switches of rail 3, the NIC 3 of node0" in told["findings"][0]["cause"]
+    (finding,) = told["findings"]
+    assert "the switches of rail 3, or the NIC 3 of node0, node1, node2 or node3, its cable" in finding["cause"]
+    assert finding["candidates"] == ["rail3", "node0/nic3", "node1/nic3", "node2/nic3", "node3/nic3"]
+    assert finding["steps"] == [
+        "Measure between these nodes when they are idle: linkgauge fabric --hosts node0,node1,node2,node3 --rail "
+        "DEVICE, where DEVICE is NIC 3 of these nodes.",
+        "Or run the next job on half of these nodes and on others: its rates show where the slow part is.",
+    ]
 
 
 def changed(change: Callable[[dict[str, Any]], object]) -> Callable[[str], str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.accuracy.jobs.__main__ import findings_of
+from bench.accuracy.jobs.__main__ import report_of
 from bench.accuracy.jobs.cluster import layout, table_of_ranks
 from bench.accuracy.jobs.simulate import Fault, log_of, machines, simulate
 from linkgauge.models.jobs.evaluate import evaluate_job
@@ -23,7 +23,7 @@ SHARDED, DATA, EXPERT, PIPELINE = "tensor+sharded", "tensor+data", "expert+data"
 
 
 def found(name: str, nodes: int, *faults: Fault, noise: float = 0.02) -> list[tuple[str, str, str]]:
-    findings = findings_of(layout(name, nodes), faults, noise, np.random.default_rng(7))
+    findings = report_of(layout(name, nodes), faults, noise, np.random.default_rng(7)).findings
     return [(one.code, one.subject, one.confidence) for one in findings]
 
 
