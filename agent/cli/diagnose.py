@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ...exporters.text.report import Amount
     from ...models.report import Context, Report
     from ...probes.redfish import Controller
+    from ..inputs.job_options import JobOptions
     from ..measuring.session import MeasurementOptions
 
 
@@ -88,7 +89,7 @@ def diagnose(
     job: str | None,
     ras: tuple[str, int] | None,
     redfish: Controller | None,
-    of_job: tuple[str | None, str | None],
+    of_job: JobOptions,
     output: str | None,
     brief: bool,
     verbose: bool,

@@ -35,9 +35,12 @@ def localized_finding(located: Located, rates: Sequence[Rate], hosts: Collection
     if first is not None:
         what, cause = in_words((first,)), f"{many[0].upper()}{many[1:]} that rate, and all of them use it"
     elif located.parts:
-        what, cause = "an unknown link", f"not decidable from this job: {in_words(located.parts)} would explain it"
+        what, cause = "a link that the job does not show", f"not decidable from this job: {in_words(located.parts)}"
     else:
-        what, cause = "an unknown link", "not decidable from this job: other communicators over the same links are well"
+        what, cause = (
+            "a link that the job does not show",
+            "not decidable from this job: other communicators over the same links are well",
+        )
     return Finding(
         code="bandwidth-low",
         kind="measurement",
@@ -45,8 +48,8 @@ def localized_finding(located: Located, rates: Sequence[Rate], hosts: Collection
         confidence="likely" if first else "possible",
         subject=first.name if first else _name(rates[0]),
         fact=f"limits {rates[0].kind.op} to {as_gigabytes(observed)} of {as_gigabytes(expected)}",
-        message=f"{what} limits collectives of the job: {many} {as_gigabytes(observed)} of bus bandwidth where "
-        f"{as_gigabytes(expected)} is expected{lost}",
+        message=f"{what} limits collectives of the job: {many} "
+        f"{as_gigabytes(observed)} of bus bandwidth where {as_gigabytes(expected)} is expected{lost}",
         expected=expected,
         observed=observed,
         unit="bytes_per_second",
@@ -67,7 +70,7 @@ def uniform_finding(rates: Sequence[Rate], parts: Sequence[Part], hosts: Collect
     expected, observed, lost = _medians(rates)
     one = rates[0]
     many = f"all {len(rates)} communicators" if len(rates) > 1 else "the communicator"
-    common = f", and {in_words(parts)}, which all of them use," if parts else ""
+    links = in_words(parts) or "the network"
     return Finding(
         code="bandwidth-low",
         kind="measurement",
@@ -77,14 +80,13 @@ def uniform_finding(rates: Sequence[Rate], parts: Sequence[Part], hosts: Collect
         fact=f"{one.kind.op} reaches {as_gigabytes(observed)} of {as_gigabytes(expected)}",
         message=f"{many} of {one.shape.ranks} ranks on {one.shape.hosts} nodes: {one.kind.op} of "
         f"{as_size(one.kind.size)} reaches {as_gigabytes(observed)} of bus bandwidth where {as_gigabytes(expected)} is "
-        f"expected{lost}",
+        f"expected{lost}. The job does not show why: no equal communicator is faster",
         expected=expected,
         observed=observed,
         unit="bytes_per_second",
         basis=one.missed.basis if one.missed else None,
         expected_source=one.missed.source if one.missed else None,
-        cause="not decidable from this job: no equal communicator is faster. Computation that runs at the same time, "
-        f"settings of NCCL{common or ' and the network'} can cause it",
+        cause=f"not decidable from this job: computation at the same time, settings of NCCL, or {links}",
         candidates=tuple(part.name for part in parts),
         case="in a job",
         since=_since(rates),

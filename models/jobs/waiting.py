@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from msgspec import Struct
 from .late import Late, Shown, Who
 from .placement import Unit
 
+_ALIKE = 0.2  # share by which the waits for two ranks differ, if one of them waits for the other
 _MORE = 1.3  # a rank that is late for longer than slow links cost is late by itself too
 
 
@@ -107,10 +108,16 @@ def causes(waiting: Waiting) -> Iterator[Cause]:
         if not alone:
             return
         first = max(alone, key=lambda one: sum(each.total for each in by_whom[one]))
-        linked = waiting.linked([first])
-        several = (first, *(one for one in alone if one != first and one in linked))
+        together = waiting.linked([first]) | _as_late(first, alone, by_whom, waiting)
+        several = (first, *(one for one in alone if one != first and one in together))
         yield Cause(several, tuple(late for one in several for late in by_whom[one]))
         explained |= waiting.behind(several, waiting.inside - explained - set(several))
+
+
+def _as_late(first: Who, alone: Sequence[Who], by_whom: Mapping[Who, Collection[Late]], waiting: Waiting) -> set[Who]:
+    """Who is late for as long, though no known communicator connects them: they wait for each other elsewhere."""
+    waits = {one: max(each.waits for each in by_whom[one]) for one in alone}
+    return {one for one in alone if abs(waits[one] / waits[first] - 1) < _ALIKE} - waiting.behind([first])
 
 
 def _everywhere(one: Who, waiting: Waiting, explained: Collection[Who]) -> bool:

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from ...inputs.job_options import JobOptions
+
 OPS = (  # as in Flow.op; repeated here so that completion does not import the models
     "copy",
     "copy-sm",
@@ -65,13 +67,19 @@ def from_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options about a job, which the command takes as `of_job`: the table of ranks, and the machine type."""
+    """Add the options about a job, which the command takes as `of_job`."""
 
     @wraps(command)
-    def gathered(*args: Any, ranks: str | None, machine: str | None, **others: Any) -> Any:
-        return command(*args, of_job=(ranks, machine), **others)
+    def gathered(*args: Any, ranks: str | None, machine: str | None, reports: str | None, **others: Any) -> Any:
+        return command(*args, of_job=JobOptions(ranks, machine, reports), **others)
 
     for option in (
+        click.option(
+            "--reports",
+            metavar="DIR",
+            type=click.Path(),
+            help="Of a job (NCCL Inspector): also write the report of each node to DIR/NODE.json.",
+        ),
         click.option(
             "--machine",
             metavar="TYPE",

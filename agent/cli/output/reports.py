@@ -16,6 +16,7 @@ from ....models.inventory.snapshot import Snapshot
 from ....models.report import Context, Report
 from ...inputs import resolve as inputs
 from ...inputs import site_file
+from ...inputs.job_options import NOT_GIVEN, JobOptions
 from ...measuring.session import MeasurementOptions, Session
 from ...pipeline.diagnose import examine, read_snapshot
 from ...pipeline.registry import measure_nothing
@@ -42,16 +43,16 @@ def report_of(
     state_dir: str | None = None,
     job: str | None = None,
     further: Sequence[Source] = (),
-    of_job: tuple[str | None, str | None] = (None, None),
+    of_job: JobOptions = NOT_GIVEN,
 ) -> tuple[Report, bool]:
     """The report of the input, and whether Ctrl-C interrupted its measurement. Raises BadInput.
 
-    `further`: sources beside those of the input. `of_job`: table of ranks and machine type, for the NCCL Inspector.
+    `further`: sources beside those of the input.
     """
     if (found := _inspector_files(source, of_job)) is not None:
         from ..job_report import report_of_job
 
-        return report_of_job(found, *of_job, site, ignore), False
+        return report_of_job(found, of_job, site, ignore), False
     _, report, interrupted = examined(root, source, site, options, context, with_tools, ignore, state_dir, job, further)
     return report, interrupted
 
@@ -85,17 +86,25 @@ def examined(
     return snapshot, report, session.interrupted
 
 
-def _inspector_files(source: Sequence[str], of_job: tuple[str | None, str | None]) -> Found | None:
+def _inspector_files(source: Sequence[str], of_job: JobOptions) -> Found | None:
     """The output of the NCCL Inspector in the input. None: the input is of a node. Raises BadInput."""
-    given = [option for option, value in zip(("--ranks", "--machine"), of_job, strict=True) if value is not None]
+    given = [f"--{name}" for name, value in of_job._asdict().items() if value is not None]
     if not source and not given:
         return None
     from ...inputs.inspector import found_in
 
     found = found_in(source)
     if not found.files and given:
-        raise site_file.BadInput(f"{given[0]} is for the output of the NCCL Inspector: name its folder with --from")
+        raise site_file.BadInput(_without_files(source, given[0]))
     return found if found.files else None
+
+
+def _without_files(source: Sequence[str], option: str) -> str:
+    if absent := [path for path in source if not os.path.exists(path)]:
+        return f"--from {absent[0]}: no such file or folder"
+    if source:
+        return f"--from {source[0]} has no output of the NCCL Inspector, and {option} is only for that"
+    return f"{option} is for the output of the NCCL Inspector: name its folder with --from"
 
 
 def further(ras: tuple[str, int] | None, redfish: Controller | None) -> tuple[Source, ...]:

@@ -45,14 +45,14 @@ def test_text(job: Path) -> None:
     lines = [line for line in text.splitlines() if not line.startswith(("Taken", "Judged"))]
     assert lines[:2] == [
         "DEGRADED  a job, 32 GPUs on 4 nodes  nvidia-dgx-h100",
-        "WARNING  node003/nic4 limits all_reduce to 20.5 GB/s of 40.9 GB/s: measure it when the node is",
+        "WARNING  node003/nic4 limits all_reduce to 19.0 GB/s of 38.7 GB/s: measure it when the node is",
     ]
     table = lines[lines.index(next(line for line in lines if line.startswith("BUS BANDWIDTH"))) :]
     assert table[1].startswith("  all_reduce 512 MiB, 2 ranks on 2 nodes ")
-    assert table[2].startswith("    low   replica12: 21.7 GB/s, ")
+    assert table[2].startswith("    low   replica12: 19.7 GB/s, ")
     assert table[2].endswith(" ms, since operation 24")
     assert table[3].split("  ", 2)[1] == "reduce_scatter 256 MiB, 2 ranks on 2 nodes"
-    assert table[3].split()[-5:] == ["16", "19.2", "38.3", "38.3", "=====-----"]
+    assert table[3].split()[-5:] == ["16", "18.3", "37.4", "37.4", "=====-----"]
     assert "32 files of the NCCL Inspector, format v4.3" in text.replace("\n", " ")
 
 
@@ -79,6 +79,31 @@ def test_html(job: Path) -> None:
     assert "degraded: a job, 32 GPUs on 4 nodes" in run("--from", str(job), "--format", "html")[1]
 
 
+def test_a_report_for_each_node(job: Path, tmp_path: Path) -> None:
+    report(job, "--ranks", str(job.parent / "ranks.csv"), "--reports", str(tmp_path / "nodes"))
+    told = {path.stem: json.loads(path.read_text()) for path in sorted((tmp_path / "nodes").iterdir())}
+    assert {name: (one["node"], one["verdict"], len(one["findings"])) for name, one in told.items()} == {
+        "node000": ("node000", "ok", 0),
+        "node001": ("node001", "ok", 0),
+        "node002": ("node002", "ok", 0),
+        "node003": ("node003", "degraded", 1),
+    }
+    assert told["node003"]["findings"][0]["subject"] == "node003/nic4"
+    assert {key: told["node000"]["job"][key] for key in ("gpus", "nodes", "communicators")} == {
+        "gpus": 8,
+        "nodes": 1,
+        "communicators": 17,
+    }
+    assert "shard12" not in {one["communicator"] for one in told["node000"]["job"]["rates"]}
+
+
+def test_the_name_of_a_node_does_not_lead_out_of_the_folder(tmp_path: Path) -> None:
+    text = METRIC.format(node="/../../x", gpu=0, rate=1)
+    (tmp_path / "nccl_inspector_metrics_0.prom").write_text(text)
+    report(tmp_path, "--reports", str(tmp_path / "nodes"))
+    assert [path.name for path in (tmp_path / "nodes").iterdir()] == ["node_.._.._x.json"]
+
+
 METRIC = (
     'nccl_bus_bandwidth_gbs{{version="v5.1",slurm_job_id="4711",node="node{node}",gpu="GPU{gpu}",comm_name="DP {gpu}",'
     'n_nodes="4",nranks="4",collective="AllReduce",message_size="512-513MB",algo_proto="Ring_simple"}} {rate}\n'
@@ -100,9 +125,9 @@ def test_prometheus_texts(tmp_path: Path) -> None:
     assert "the switches of rail 3, or the NIC 3 of node0, node1, node2 or node3, its cable" in finding["cause"]
     assert finding["candidates"] == ["rail3", "node0/nic3", "node1/nic3", "node2/nic3", "node3/nic3"]
     assert finding["steps"] == [
-        "Measure between these nodes when they are idle: linkgauge fabric --hosts node0,node1,node2,node3 --rail "
+        "When these nodes are idle, measure between them: linkgauge fabric --hosts node0,node1,node2,node3 --rail "
         "DEVICE, where DEVICE is NIC 3 of these nodes.",
-        "Or run the next job on half of these nodes and on others: its rates show where the slow part is.",
+        "Or run the next job on half of these nodes and on others, and compare its rates.",
     ]
 
 
@@ -177,6 +202,8 @@ def test_clocks_that_differ_are_reported(tmp_path: Path) -> None:
     ("words", "error"),
     [
         (["--ranks", "x.csv"], "--ranks is for the output of the NCCL Inspector: name its folder with --from"),
+        (["--from", "/nowhere", "--ranks", "x.csv"], "--from /nowhere: no such file or folder"),
+        (["--from", "/dev/null", "--machine", "x"], "--from /dev/null has no output of the NCCL Inspector"),
         (["--from", "JOB", "--ranks", "/nowhere"], "--ranks /nowhere: No such file or directory"),
         (["--from", "JOB", "--machine", "dgx"], "no machine type is called 'dgx'"),
         (["--from", "JOB", "--format", "prometheus"], "a job has no metrics: use --format text, json or html"),

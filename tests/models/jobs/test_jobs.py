@@ -102,7 +102,7 @@ def test_all_communicators_slow_is_not_decidable() -> None:
     slow = [Fault("rail", f"rail{rail}", 2) for rail in range(8)]
     findings = report(8, *slow).findings
     assert {(one.code, one.confidence, one.severity) for one in findings} == {("bandwidth-low", "possible", "warning")}
-    assert all("no equal communicator is faster" in (one.cause or "") for one in findings)
+    assert all("no equal communicator is faster" in one.message for one in findings)
 
 
 @pytest.mark.parametrize("text", ["", "rank,host\n", "rank,host,gpu\n0,a,x\n", "rank,host,gpu\n0,a,0\n0,b,0\n", "\x00"])
