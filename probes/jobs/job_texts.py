@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...models.facts.records import Evidence, Flow, NotChecked, Observation, Record
+from ...models.facts.records import Evidence, Flow, Observation, Record
 from ...models.facts.units import as_gigabytes
 from ...models.jobs.log import Communicator, JobLog, Kind
 from ...models.jobs.rates import bus_rate
@@ -48,21 +48,26 @@ class JobTexts:
         return before if before[0] == hash(text) else (hash(text), now)
 
 
-def _observations(log: JobLog, now: float, folder: str) -> Iterator[Observation | NotChecked]:
+def _observations(log: JobLog, now: float, folder: str) -> Iterator[Observation]:
+    """One for each set of GPUs, operation and size: the highest rate of the groups that have these GPUs."""
+    found: dict[Flow, tuple[float, str]] = {}
     for one in log.communicators.values():
         whole = len(one.members) == one.n_ranks and one.n_nodes == 1 and not one.inconsistent
         for kind in sorted({kind for member in one.members.values() for kind in member.series}) if whole else ():
             if kind.peer < 0 and kind.op not in ("send", "recv") and (rate := _rate(one, kind)) is not None:
                 gpus = sorted(_PREFIX + member.process.removeprefix(_PREFIX) for member in one.members.values())
-                yield Observation(
-                    about=Flow(kind.op, tuple(gpus), kind.size),
-                    quantity=QUANTITY,
-                    unit="bytes_per_second",
-                    value=rate,
-                    at=now,
-                    busy=True,
-                    evidence=Evidence(folder, f"{one.id}: {kind.op} {as_gigabytes(rate)}"),
-                )
+                flow = Flow(kind.op, tuple(gpus), kind.size)
+                found[flow] = max(found.get(flow, (0.0, "")), (rate, one.id))
+    for flow, (rate, name) in found.items():
+        yield Observation(
+            about=flow,
+            quantity=QUANTITY,
+            unit="bytes_per_second",
+            value=rate,
+            at=now,
+            busy=True,
+            evidence=Evidence(folder, f"{name}: {flow.op} {as_gigabytes(rate)}"),
+        )
 
 
 def _rate(one: Communicator, kind: Kind) -> float | None:
