@@ -19,7 +19,7 @@ from linkgauge.agent.cli.main import main
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-NODES, PORTS, STEPS, SIZE = 3, 2, 4, 16 << 20
+NODES, PORTS, STEPS, SIZE = 3, 2, 3, 16 << 20
 RANKS = range(NODES * PORTS)
 MBIT = 1e6 / 8
 USUAL, LOW = 400, 200  # Mbit/s of a port
@@ -37,7 +37,7 @@ def ip(*words: str) -> None:
         raise OSError(done.stderr.strip())
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def network() -> Iterator[None]:
     """A switch, and a namespace with one port for each rank."""
     if os.geteuid() or not all(map(shutil.which, ("ip", "tc"))):
