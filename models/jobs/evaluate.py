@@ -55,9 +55,10 @@ def evaluate_job(
     """The report of a job. `rows`: the user's table of ranks. `cluster`: its machines, if their type is known."""
     places = places_of(log, rows)
     measured = [_measured(one, places) for one in log.communicators.values()]
-    wrong = implausible(_rates(measured), cluster)
+    every = tuple(_rates(measured))
+    wrong = implausible(every, cluster)
     measured = [replace(one, tables={}) if one.communicator.id in wrong else one for one in measured]
-    rates = judged(_rates(measured), cluster, log.averaged)
+    rates = judged([one for one in every if one.communicator.id not in wrong], cluster, log.averaged)
     parts = {one.communicator.id: parts_of(one.places) for one in measured if one.tables}
     found = [*slow_links(parts, rates), *_late_ranks(measured, rates, log.averaged)]
     gaps = tuple(gaps_of(log, rates, wrong, cluster))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -89,7 +89,8 @@ def places_of(log: JobLog, rows: Sequence[Row] = ()) -> Mapping[Unit, Place]:
     for one in units.values():
         for unit in one.values():
             by_host[unit.host][unit] = None
-    gpus = {unit: gpu for host in by_host.values() for gpu, unit in enumerate(_ordered(host, log, units))}
+    ordered = _ordered(by_host, log, units)
+    gpus = {unit: gpu for host in by_host for gpu, unit in enumerate(ordered[host])}
     gpus |= _labelled(log, units)
     leaves = {row.host: row.leaf for row in rows}
     rails = {(row.host, row.gpu): row.rail for row in rows}
@@ -101,15 +102,23 @@ def places_of(log: JobLog, rows: Sequence[Row] = ()) -> Mapping[Unit, Place]:
     return found
 
 
-def _ordered(host: Iterable[Unit], log: JobLog, units: Mapping[str, Mapping[int, Unit]]) -> list[Unit]:
-    """The units of a host in the order of their ranks in a communicator that has all of them, else of the processes."""
-    own = set(host)
-    largest = sorted(log.communicators.values(), key=lambda one: (-len(one.members), one.id))[:1]
-    for one in largest:
-        ranked = [unit for unit in units[one.id].values() if unit in own]
-        if len(ranked) == len(own):
-            return ranked
-    return sorted(own, key=lambda unit: (len(unit.process), unit))
+def _ordered(
+    by_host: Mapping[str, Collection[Unit]], log: JobLog, units: Mapping[str, Mapping[int, Unit]]
+) -> Mapping[str, Sequence[Unit]]:
+    """The units of each host in the order of their ranks in the largest communicator that has all of them.
+
+    If none has, in the order of the processes.
+    """
+    found: dict[str, Sequence[Unit]] = {}
+    for one in sorted(log.communicators.values(), key=lambda one: (-len(one.members), one.id)):
+        own = defaultdict[str, list[Unit]](list)
+        for unit in units[one.id].values():
+            own[unit.host].append(unit)
+        found |= {
+            host: ranked for host, ranked in own.items() if host not in found and len(ranked) == len(by_host[host])
+        }
+    rest = {host: sorted(own, key=lambda unit: (len(unit.process), unit)) for host, own in by_host.items()}
+    return rest | found
 
 
 def _labelled(log: JobLog, units: Mapping[str, Mapping[int, Unit]]) -> dict[Unit, int]:

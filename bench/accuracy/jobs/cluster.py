@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,7 +42,7 @@ class Layout:
     dimensions: tuple[Dimension, ...]
     users: dict[str, frozenset[tuple[int, int]]] = field(default_factory=dict)  # part -> (dimension, group)
 
-    @property
+    @cached_property
     def across(self) -> list[bool]:
         """Whether the groups of each dimension cross nodes."""
         return [bool(np.ptp(next(iter(members(one).values())) // GPUS)) for one in self.dimensions]
