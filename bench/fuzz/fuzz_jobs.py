@@ -1,16 +1,15 @@
 """Fuzzing of reports of jobs: python -m bench.fuzz.fuzz_jobs [--inputs N] [--first N] [--seed N].
 
-Each input is the folder of a small healthy job, as JSON lines of format v4.3 or v4.2 or as Prometheus texts, in which
-one to three files are damaged or contradict the others. `linkgauge diagnose --from` reads it: no exception, no critical
-finding, and each time below the limit. An input depends only on its number and the seed. The exit code is 1 if one
-failed.
+Each input is of a small healthy job, as JSON lines of format v4.3 or v4.2 or as Prometheus texts. Some of its files are
+damaged or contradict the others. The reader gets one of these files; every 20th input is a whole folder, from which a
+report is made. No exception, no critical finding, and each time below the limit. An input depends only on its number
+and the seed. The exit code is 1 if one failed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 import tempfile
 import time
@@ -34,10 +33,11 @@ from linkgauge.exporters.text.report import as_text
 from linkgauge.models.jobs.evaluate import evaluate_job
 from linkgauge.models.jobs.node_reports import node_reports
 from linkgauge.models.jobs.placement import read_rows
-from linkgauge.models.report import Report
+from linkgauge.models.report import Finding, Report
 from linkgauge.probes.jobs.inspector_files import read_files
 
 NODES, STEPS = 2, 10
+THROUGH = 20  # every 20th input becomes a report
 SECONDS = 5.0  # processor time of one input; other processes disturb it
 ODD: Sequence[Any] = (
     *(-1, 0, 1, 2**31, 2**63, 2**64, 10**400, -(10**30), 1.5, 1e308, float("nan"), float("inf"), -float("inf")),
@@ -168,10 +168,10 @@ def jobs() -> Iterator[tuple[str, Files]]:
     yield "metrics", texts
 
 
-def damaged(chance: Random, files: Mapping[str, bytes]) -> Files:
-    """Some of the files, changed."""
+def damaged(chance: Random, files: Mapping[str, bytes], count: int) -> Files:
+    """So many of the files, changed."""
     found = {}
-    for name in chance.sample(sorted(files), chance.choice((1, 1, 2, 3, len(files)))):
+    for name in chance.sample(sorted(files), count):
         text = files[name]
         for _ in range(chance.choice((1, 1, 2))):
             text = chance.choice(DAMAGES)(chance, text, files[chance.choice(sorted(files))])
@@ -197,41 +197,57 @@ def exchanged(folder: Path, healthy: Mapping[str, bytes], other: Mapping[str, by
     """The other files instead of the healthy ones."""
     for name, text in other.items():
         (folder / name).write_bytes(text)
-    yield
-    for name in other:
-        (folder / name).write_bytes(healthy[name])
+    try:
+        yield
+    finally:
+        for name in other:
+            if name in healthy:
+                (folder / name).write_bytes(healthy[name])
+            else:
+                (folder / name).unlink()
+
+
+def check(number: int, seed: int, root: Path, known: Mapping[str, Files]) -> Sequence[Finding]:
+    """Read one input; every THROUGH-th one with the other files of its job, to a report."""
+    chance = Random(f"{seed} {number}")
+    name = chance.choice(sorted(known))
+    whole = number % THROUGH == 0
+    other = damaged(chance, known[name], chance.choice((1, 1, 2, 3, len(known[name]))) if whole else 1)
+    folder = root / (name if whole else "alone")
+    with exchanged(folder, known[name] if whole else {}, other):
+        began = time.process_time()
+        found = report_of(folder, chance).findings if whole else ()
+        if not whole:
+            read_files(found_in([str(folder)]).files)
+        assert all(one.severity != "critical" for one in found), found
+        assert (took := time.process_time() - began) < SECONDS, f"{took:.1f} s"
+    return found
 
 
 def main() -> int:
     """Run the inputs, and print what failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inputs", type=int, default=1000)
+    parser.add_argument("--inputs", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    root, failed = Path(tempfile.mkdtemp()), 0
-    counts, slowest = Counter[str](), 0.0
-    known = dict(jobs())
-    for name, files in known.items():
-        (root / name).mkdir()
-        for each, text in files.items():
-            (root / name / each).write_bytes(text)
-    for number in range(asked.first, asked.first + asked.inputs):
-        chance = Random(f"{asked.seed} {number}")
-        name = chance.choice(sorted(known))
-        with exchanged(root / name, known[name], damaged(chance, known[name])):
-            began = time.process_time()
+    failed, counts, known = 0, Counter[str](), dict(jobs())
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, files in (*known.items(), ("alone", {})):
+            (root / name).mkdir()
+            for each, text in files.items():
+                (root / name / each).write_bytes(text)
+        for number in range(asked.first, asked.first + asked.inputs):
             try:
-                found = report_of(root / name, chance).findings
-                assert all(one.severity != "critical" for one in found), found
-                assert (took := time.process_time() - began) < SECONDS, f"{took:.1f} s"
-                slowest = max(slowest, took)
-                counts.update({f"{one.code} {one.confidence}" for one in found} or {"no finding"})
+                found = check(number, asked.seed, root, known)
             except Exception:
                 failed += 1
-                print(f"input {number} of seed {asked.seed} ({name}):\n{traceback.format_exc()}", flush=True)
-    shutil.rmtree(root)
-    print(f"{asked.inputs} inputs, {failed} failed, slowest {slowest:.2f} s; jobs with: {dict(sorted(counts.items()))}")
+                print(f"input {number} of seed {asked.seed}:\n{traceback.format_exc()}", flush=True)
+            else:
+                counts.update({f"{one.code} {one.confidence}" for one in found})
+    reports = asked.inputs // THROUGH
+    print(f"{asked.inputs} inputs, {reports} reports, {failed} failed; reports with {dict(sorted(counts.items()))}")
     return 1 if failed else 0
 
 
