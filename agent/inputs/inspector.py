@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ...models.jobs.placement import Row, read_rows
 from ...probes.jobs.inspector_files import Form, form_of
+from ...probes.jobs.rank_log import MARK, read_ranks
 from .site_file import BadInput, read_text
 
 _ENDINGS = (".log", ".json", ".jsonl", ".txt", ".prom")  # of files in a folder
@@ -38,10 +39,15 @@ def _files(path: str) -> Iterator[str]:
 
 
 def rows_of(path: str | None) -> tuple[Row, ...]:
-    """The table of ranks in this file. Raises BadInput."""
+    """The table of ranks in this file, or what NCCL's log says of its processes. Raises BadInput."""
     if path is None:
         return ()
+    text = read_text(path, "--ranks")
+    if MARK in text:
+        if not (rows := read_ranks(text.splitlines())):
+            raise BadInput(f"--ranks {path}: the log has no line 'Init COMPLETE': run the job with NCCL_DEBUG=INFO")
+        return rows
     try:
-        return read_rows(read_text(path, "--ranks"))
+        return read_rows(text)
     except ValueError as wrong:
         raise BadInput(f"--ranks {path}: {wrong}") from None

@@ -24,6 +24,7 @@ from ..text.quantities import quantity, seen
 from ..text.terminal import safe
 from ..text.vocabulary import counted
 from . import rates
+from .job_rates import rows as job_rows
 from .styles import policy, script, styles
 from .support import bare, repeat, sources, versions
 
@@ -47,7 +48,7 @@ def as_html(report: Report, pages: Sequence[tuple[str, str]] = (), hidden: str =
     """The whole page. All texts are escaped. `pages`: paths and names of links; `hidden`: what the page leaves out."""
     with open(os.path.join(os.path.dirname(__file__), _TEMPLATE), encoding="utf-8") as file:
         template = jinja2.Environment(autoescape=True, trim_blocks=True, finalize=_visible).from_string(file.read())
-    curves = tuple(curves_of(report))
+    curves, (job_rates, all_job_rates) = tuple(curves_of(report)), job_rows(report)
     return template.render(
         report=report,
         node=report.node or (title_of(report.job) if report.job else "this node"),
@@ -59,6 +60,8 @@ def as_html(report: Report, pages: Sequence[tuple[str, str]] = (), hidden: str =
         findings=[_shown(one) for one in active(report)],
         none_found="No finding. The last section says what was judged and what was not.",
         cost=[*sentences(report, report.training)] if report.training else [],
+        job_rates=job_rates,
+        all_job_rates=all_job_rates,
         matrices=list(rates.matrices(report)),
         others=list(rates.others(report)),
         curves=[(one.title, one.about, rendered(one.drawing, one.title)) for one in curves[:_MOST_CURVES]],

@@ -8,7 +8,12 @@ from ...models.report import Finding, Report, Training
 from .terminal import WIDTH, Paint, hanging, safe
 
 _NOTHING = 1.005  # a slowdown below this factor is not shown
-_NAMES = {"copy@host": "copies to host memory", "read@storage": "reads of all local disks", "compute": "computing"}
+_NAMES = {
+    "copy@host": "copies to host memory",
+    "read@storage": "reads of all local disks",
+    "compute": "computing",
+    "step": "a step",
+}
 _PLURAL = frozenset({"copy@host", "read@storage"})
 
 

@@ -13,7 +13,7 @@ from ..diagnosis.remedies import with_remedies
 from ..diagnosis.verdict import verdict
 from ..facts.units import MIB, as_utc
 from ..inventory.assemble import assemble
-from ..report import Finding, Job, JobRate, Profile, Report
+from ..report import Finding, Job, JobRate, Profile, Report, worst_cost
 from ..site.schema import Site
 from ..training.cluster import Cluster
 from .expected import Rate, implausible, judged, rate_of, shape_of
@@ -25,6 +25,7 @@ from .not_judged import gaps_of
 from .placement import Place, Row, Unit, places_of, units_of
 from .rates import array_size
 from .slow_links import slow_links
+from .step_cost import of_late
 from .timing import Table, table_of, taken_of
 from .waiting import Cause, causes_of
 
@@ -79,7 +80,7 @@ def evaluate_job(
         findings=findings,
         not_checked=gaps,
         checks=checks,
-        cost="unknown" if findings else "none",
+        cost=worst_cost(findings),
         job=_job(log, rates, places),
     )
 
@@ -112,7 +113,8 @@ def _late_ranks(measured: Sequence[Measured], rates: Sequence[Rate], averaged: b
             slow[rate.communicator.id] += rate.lost
     units = {name: frozenset(one.units.values()) for name, one in by_id.items()}
     for cause in causes_of(units, of_unit, of_host, slow):
-        yield late_finding(cause, _marks(cause, by_id))
+        impact = of_late(cause.late, {name: one.communicator for name, one in by_id.items()})
+        yield late_finding(cause, _marks(cause, by_id), impact)
 
 
 def _marks(cause: Cause, by_id: Mapping[str, Measured]) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..facts.averages import median
 from ..facts.records import Evidence
@@ -13,6 +13,7 @@ from .expected import Rate
 from .late import Late
 from .localization import Located, Part
 from .placement import Unit
+from .step_cost import of_links
 from .waiting import Cause
 
 _MOST_NAMED = 8
@@ -57,6 +58,8 @@ def localized_finding(located: Located, rates: Sequence[Rate], hosts: Collection
         expected_source=rates[0].missed.source if rates[0].missed else None,
         cause=cause,
         candidates=() if first else tuple(part.name for part in located.parts),
+        impact=of_links(rates),
+        cost="slower",
         case="in a job",
         explains=tuple(f"bandwidth-low:{name}" for name in sorted(located.communicators)[:_MOST_NAMED]),
         since=_since(rates),
@@ -88,6 +91,8 @@ def uniform_finding(rates: Sequence[Rate], parts: Sequence[Part], hosts: Collect
         expected_source=one.missed.source if one.missed else None,
         cause=f"not decidable from this job: computation at the same time, settings of NCCL, or {links}",
         candidates=tuple(part.name for part in parts),
+        impact=of_links(rates),
+        cost="slower",
         case="in a job",
         since=_since(rates),
         evidence=_evidence(rates),
@@ -101,8 +106,11 @@ def _hosts(parts: Sequence[Part], hosts: Collection[str]) -> Collection[str]:
     return own if own and "" not in own else hosts
 
 
-def late_finding(cause: Cause, since: float | None) -> Finding:
-    """A rank for which the others wait, or the ranks of one node, or several of which any can be the cause."""
+def late_finding(cause: Cause, since: float | None, impact: Mapping[str, float]) -> Finding:
+    """A rank for which the others wait, or the ranks of one node, or several of which any can be the cause.
+
+    `impact`: how many times longer a step takes.
+    """
     one, host = max(cause.late, key=lambda late: late.waits), cause.host
     first = cause.whose[0]
     who = f"{first.process} on {host}" if isinstance(first, Unit) and len(cause.whose) == 1 else f"a process on {host}"
@@ -126,6 +134,8 @@ def late_finding(cause: Cause, since: float | None) -> Finding:
         if host
         else f"not decidable from this job which of these nodes is slow ({ranks})",
         candidates=() if host else tuple(hosts),
+        impact=impact,
+        cost="slower" if impact else "unknown",
         case="rank",
         since=as_utc(since) if since else None,
         evidence=tuple(Evidence(_ranks(late), _waited(late)) for late in cause.late[:_MOST_EVIDENCE]),

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from msgspec.structs import replace
 
 from ..diagnosis.verdict import verdict
-from ..report import Finding, Job, Report
+from ..report import Finding, Job, Report, worst_cost
 from .log import JobLog
 
 
@@ -38,7 +38,7 @@ def _of_node(report: Report, host: str, communicators: Collection[str], processe
         not_checked=gaps,
         checks=checks,
         verdict=verdict(findings, checks, "dumps", unread=gaps),
-        cost="unknown" if findings else "none",
+        cost=worst_cost(findings),
         job=job,
     )
 

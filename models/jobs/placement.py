@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .log import Communicator, JobLog
 
@@ -38,13 +39,14 @@ class Place(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """A row of the table of ranks."""
+    """A row of the table of ranks, or a process of NCCL's log."""
 
     rank: int
     host: str
     gpu: int
     rail: int | None = None
     leaf: str | None = None
+    process: str | None = None  # "pid 1639453", from the log; a table has ranks only
 
 
 def read_rows(text: str) -> tuple[Row, ...]:
@@ -92,6 +94,7 @@ def places_of(log: JobLog, rows: Sequence[Row] = ()) -> Mapping[Unit, Place]:
     ordered = _ordered(by_host, log, units)
     gpus = {unit: gpu for host in by_host for gpu, unit in enumerate(ordered[host])}
     gpus |= _labelled(log, units)
+    rows = _with_full_names(rows, by_host)
     leaves = {row.host: row.leaf for row in rows}
     rails = {(row.host, row.gpu): row.rail for row in rows}
     gpus |= {unit: row.gpu for unit, row in _given(log, units, rows)}
@@ -131,11 +134,19 @@ def _labelled(log: JobLog, units: Mapping[str, Mapping[int, Unit]]) -> dict[Unit
     }
 
 
+def _with_full_names(rows: Sequence[Row], hosts: Collection[str]) -> Sequence[Row]:
+    """NCCL's log has the names of hosts without their domain, the Inspector has whole names."""
+    full = {host.partition(".")[0]: host for host in hosts}
+    return [replace(row, host=full.get(row.host, row.host)) if row.process else row for row in rows]
+
+
 def _given(log: JobLog, units: Mapping[str, Mapping[int, Unit]], rows: Sequence[Row]) -> Iterator[tuple[Unit, Row]]:
     """The rows of units. The ranks of the table are those of the communicator that has as many ranks."""
-    by_rank = {row.rank: row for row in rows}
+    by_process = {(row.host, row.process): row for row in rows if row.process}
+    by_rank = {row.rank: row for row in rows if not row.process}
     for one in log.communicators.values():
-        if rows and one.n_ranks == len(rows):
-            for rank, unit in units[one.id].items():
-                if rank in by_rank and by_rank[rank].host == unit.host:
-                    yield unit, by_rank[rank]
+        for rank, unit in units[one.id].items():
+            if (row := by_process.get((unit.host, unit.process))) is not None:
+                yield unit, row
+            elif one.n_ranks == len(by_rank) and rank in by_rank and by_rank[rank].host == unit.host:
+                yield unit, by_rank[rank]

@@ -88,9 +88,9 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--ranks",
-            metavar="FILE.csv",
+            metavar="FILE",
             type=click.Path(),
-            help="Of a job: a table with the columns rank,host,gpu and, if known, rail,leaf.",
+            help="Of a job: a table with the columns rank,host,gpu and, if known, rail,leaf; or NCCL's log.",
         ),
     ):
         gathered = option(gathered)

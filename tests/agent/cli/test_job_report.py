@@ -76,7 +76,10 @@ def test_json(job: Path) -> None:
 
 
 def test_html(job: Path) -> None:
-    assert "degraded: a job, 32 GPUs on 4 nodes" in run("--from", str(job), "--format", "html")[1]
+    page = run("--from", str(job), "--format", "html")[1]
+    assert "degraded: a job, 32 GPUs on 4 nodes" in page
+    assert page.count("<meter ") == 36  # communicators and their kinds of collectives
+    assert '<td class="number low">19.7</td><td><meter value="0.468">0.468</meter></td><td>operation 24</td>' in page
 
 
 def test_a_report_for_each_node(job: Path, tmp_path: Path) -> None:
@@ -205,11 +208,15 @@ def test_clocks_that_differ_are_reported(tmp_path: Path) -> None:
         (["--from", "/nowhere", "--ranks", "x.csv"], "--from /nowhere: no such file or folder"),
         (["--from", "/dev/null", "--machine", "x"], "--from /dev/null has no output of the NCCL Inspector"),
         (["--from", "JOB", "--ranks", "/nowhere"], "--ranks /nowhere: No such file or directory"),
+        (["--from", "JOB", "--ranks", "LOG"], "has no line 'Init COMPLETE': run the job with NCCL_DEBUG=INFO"),
         (["--from", "JOB", "--machine", "dgx"], "no machine type is called 'dgx'"),
         (["--from", "JOB", "--format", "prometheus"], "a job has no metrics: use --format text, json or html"),
     ],
 )
 def test_mistakes(words: list[str], error: str, job: Path) -> None:
-    code, text = run(*(str(job) if word == "JOB" else word for word in words))
+    log = job.parent / "nccl.log"
+    log.write_text("a:1:1 [0] NCCL INFO Bootstrap: Using eth0\n")
+    names = {"JOB": str(job), "LOG": str(log)}
+    code, text = run(*(names.get(word, word) for word in words))
     assert code == 64
     assert error in text
