@@ -33,6 +33,7 @@ def localized_finding(located: Located, rates: Sequence[Rate], hosts: Collection
     first = located.parts[0] if len(located.parts) == 1 else None
     count = len(located.communicators)
     many = f"{count} communicators reach" if count > 1 else "one communicator reaches"
+    op, rate = rates[0].kind.op, f"{as_gigabytes(observed)} of {as_gigabytes(expected)}"
     if first is not None:
         what, cause = in_words((first,)), f"{many[0].upper()}{many[1:]} that rate, and all of them use it"
     elif located.parts:
@@ -48,7 +49,7 @@ def localized_finding(located: Located, rates: Sequence[Rate], hosts: Collection
         severity="warning",
         confidence="likely" if first else "possible",
         subject=first.name if first else _name(rates[0]),
-        fact=f"limits {rates[0].kind.op} to {as_gigabytes(observed)} of {as_gigabytes(expected)}",
+        fact=f"limits {op} to {rate}" if first else f"{op} reaches {rate}",
         message=f"{what} limits collectives of the job: {many} "
         f"{as_gigabytes(observed)} of bus bandwidth where {as_gigabytes(expected)} is expected{lost}",
         expected=expected,
