@@ -15,7 +15,7 @@ from ...models.inventory.device_names import place_in_words
 from ...models.report import Finding, Report
 from ..drawing.curves import curves_of
 from ..drawing.states import active
-from ..drawing.svg import rendered, svg_part
+from ..drawing.svg import rendered, svg_parts
 from ..jobs.bus_bandwidth import title_of
 from ..text.cost import cost_lines, sentences
 from ..text.coverage import coverage_text
@@ -65,7 +65,7 @@ def as_html(report: Report, pages: Sequence[tuple[str, str]] = (), hidden: str =
         all_curves=len(curves),
         links=list(rates.links(report)),
         tiers=list(rates.tiers(report)),
-        drawing=svg_part(report) if report.topology.devices else "",
+        pictures=svg_parts(report) if report.topology.devices else (),
         judged=f"{sum(report.checks.values())} of {counted(len(report.checks), 'check')} judged.",
         coverage=coverage_text(report.coverage, brief=False),
         gaps=list(gaps(without_standing(report.not_checked))),

@@ -25,6 +25,7 @@ from tests.support.nodes.measured_reports import measured
 from tests.support.screens import SCREENS, screen
 
 GOLDEN = Path(__file__).parents[2] / "golden"
+_SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 HOSTILE = ("<script>alert(1)</script>", "</style><svg/onload=x>", "{{ 7*7 }}", "\u202egnp.exe", "x" * 300, "\x1b[31m")
 
@@ -117,9 +118,13 @@ def test_the_headings_form_an_outline() -> None:
 
 def test_the_picture_is_in_the_page_with_its_faults() -> None:
     page = as_html(screen("three"))
-    (picture,) = re.findall(r"<svg .*?</svg>", page, re.DOTALL)
-    texts = [one.text for one in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
-    assert {"gpu1", "runs on x8 of x16", "31.5 of 63.0 GB/s", "mlx5_4/1 ib2", "NVLink domain"} <= set(texts)
+    wide, narrow = (ElementTree.fromstring(one) for one in re.findall(r"<svg .*?</svg>", page, re.DOTALL))
+    texts, fewer = ([one.text for one in picture.iter(f"{_SVG}text")] for picture in (wide, narrow))
+    faults = {"gpu1", "runs on x8 of x16", "31.5 of 63.0 GB/s", "mlx5_4/1 ib2", "runs on x2 of x4"}
+    assert {*faults, "NVLink domain"} <= set(texts)
+    assert faults <= set(fewer)
+    assert texts.count("18 x NVLink 450.0 GB/s") == fewer.count("18 x NVLink 450.0 GB/s") == 8
+    assert float(narrow.attrib["width"]) <= 800 - 48 < float(wide.attrib["width"]) <= 1400 - 48
 
 
 def test_rates_are_shown_by_level() -> None:
