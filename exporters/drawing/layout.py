@@ -21,6 +21,7 @@ from .wires import Wire, wire_of
 _GRAIN = 2e9  # bytes per second: a wire of this rate is one step wider than the thinnest
 _BAR = 128.0  # width
 _SCREENFUL = 700.0  # pixels that a reader sees at a time
+_LIFT = 4.0  # pixels between a wire and its label
 _SLIGHT = 0.999  # of the rated rate: tolerance for rounding
 
 
@@ -116,7 +117,7 @@ def _holds(outer: Spot, inner: Spot) -> bool:
 def _horizontal(wire: Wire, start: float, end: float, y: float, marked: frozenset[str]) -> tuple[Line, Label | None]:
     """A wire with its label above it, near its right end."""
     line = _line(wire, ((start, y), (end, y)), marked)
-    lift = y - max(line.width, line.track) / 2 - 3
+    lift = y - max(line.width, line.track) / 2 - _LIFT
     return line, Label(end - 8, lift, wire.label, wire.style, "end") if wire.label else None
 
 
@@ -162,7 +163,7 @@ def _draw_bar(
         line = _line(wire, ((_right(spot, pillars), y), *end), marked)
         lines.append(line)
         if wire.label and (bar.title or number == 0):
-            lift = y - max(line.width, line.track) / 2 - 3
+            lift = y - max(line.width, line.track) / 2 - _LIFT
             labels.append(Label(_right(spot, pillars) + 8, lift, wire.label, wire.style))
     if not bar.title:
         return left

@@ -94,7 +94,7 @@ def _samples(drawing: Drawing, path: bool) -> Iterator[tuple[Line, str]]:
     if any(one.dashed for one in drawing.lines):
         yield Line((), 4, 0, "good", dashed=True), "no independent evidence"
     if any(one.track for one in drawing.lines):
-        yield Line((), 3, 8, "good"), "below its rated rate"
+        yield Line((), 3, 8, "good"), "below its rated rate (an idle device may save power)"
     if path:
         yield Line((), 3, 0, "good", marked=True), "chosen path"
     if drawing.lines:

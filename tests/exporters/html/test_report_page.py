@@ -133,6 +133,24 @@ def test_rates_are_shown_by_level() -> None:
     assert "read disk to NUMA node 8 20.0 20.0 9.0 to 11.0 9.0" in words
 
 
+def test_slow_links_are_named_in_the_row_of_their_rate() -> None:
+    words = " ".join(Page(as_html(screen("six"))).words.split())
+    assert "NVLink 4 1 25.0 down gpu3/nvlink7" in words
+    assert "PCIe 5.0 x16 1 63.0 31.5 gpu1" in words
+    idle = " ".join(Page(as_html(report_of(node("desktop")))).words.split())
+    assert "PCIe 4.0 x16 1 31.5 4.0 gpu0 (no finding)" in idle
+
+
+def test_the_first_lines_say_what_to_do() -> None:
+    first = {
+        "six": "failed hgx Drain the node: 4 critical findings, 2 warnings.",
+        "nvme": "degraded hgx Inspect the node: 1 warning.",
+        "healthy": "ok hgx Keep the node: no finding.",
+    }
+    for name, text in first.items():
+        assert text in " ".join(Page(as_html(screen(name))).words.split())
+
+
 def test_what_has_no_evidence_is_listed() -> None:
     report = screen("three")
     words = Page(as_html(report)).words
@@ -143,8 +161,8 @@ def test_what_has_no_evidence_is_listed() -> None:
 
 def test_measured_rates_have_a_matrix() -> None:
     words = Page(as_html(measured(screen("healthy")))).words
-    assert "Measured: copy, gpu to gpu" in words
-    assert "Measured: copy, numa to gpu" in words
+    assert "Measured: copy, GPU to GPU" in words
+    assert "Measured: copy, NUMA node to GPU" in words
 
 
 def test_an_unknown_verdict_says_why() -> None:
