@@ -88,11 +88,13 @@ def test_a_finding_marks_its_place(tab: Tab, tmp_path: Path) -> None:
     hover = "document.querySelector('details[data-finding=\"{}\"]').dispatchEvent(new MouseEvent('mouse{}'))"
     lit = """[...document.querySelectorAll(".lit")].filter(one => one.getClientRects().length)
       .map(one => one.querySelector("title")).filter(Boolean).map(one => one.textContent.split("\\n")[0])"""
-    for number, device in ((1, "gpu5"), (2, "mlx5_4/1 ib2"), (3, "gpu3"), (4, "gpu1")):
-        tab.value(hover.format(number, "enter"))
-        assert tab.value(lit) == [device]
-        tab.value(hover.format(number, "leave"))
-        assert tab.value(lit) == []
+    for width, devices in ((1400, ("gpu5", "mlx5_4/1 ib2", "gpu3", "gpu1")), (800, ("gpu5", "mlx5_4", "gpu3", "gpu1"))):
+        tab.shape(width, "light")
+        for number, device in enumerate(devices, 1):
+            tab.value(hover.format(number, "enter"))
+            assert tab.value(lit) == [device]
+            tab.value(hover.format(number, "leave"))
+            assert tab.value(lit) == []
     tab.value(
         "(() => { const field = document.querySelector('input'); field.value = 'NVLinks';"
         "field.dispatchEvent(new Event('input')); })()"
