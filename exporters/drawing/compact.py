@@ -66,13 +66,13 @@ def _passes_on(part: Part, below: Part) -> bool:
 
 
 def _port(port: Part) -> tuple[Words, ...]:
+    """The name of the port with its rate, and the mark of a rate without independent evidence."""
     name, wire = port.lines[0].text, port.wire
     if wire is None:
         return few_lines(name, "device")
-    doubt = "no independent evidence" if wire.bare else ""
-    unknown = "" if port.numbers else "rate not known"
-    about = ", ".join(filter(None, (wire.label, doubt))) or unknown
-    return few_lines(": ".join(filter(None, (name, about))), "device", wire.style)
+    rate = wire.label.partition(" (")[0] or ("" if port.numbers else "rate not known")
+    doubt = (Words("no independent evidence"),) if wire.bare else ()
+    return (*few_lines(": ".join(filter(None, (name, rate))), "device", wire.style), *doubt)
 
 
 def _with(part: Part, lines: Sequence[Words]) -> Part:

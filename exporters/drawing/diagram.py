@@ -38,7 +38,7 @@ _COLUMN: dict[str, Column] = {
 }
 _DRAWN = frozenset({"gpu", "nic", "nvme", "nvswitch", "port", "netdev", ABSENT})
 _APART = frozenset({"fabric", "array", "netdev", "disk"})  # without a place in the PCIe tree
-_MOST_FACTS = 3
+_MOST_FACTS, _MOST_LINES = 3, 4  # findings in a box, lines of a finding
 _MARKS = re.compile(r"\((?:R|TM|C)\)| CPU\b| @.*")  # of the name of a processor
 
 
@@ -209,11 +209,13 @@ class _Builder(Struct, frozen=True):
             yield Words(f"memory {rate_of(hop.links[0])}".strip())
 
 
-def few_lines(text: str, column: Column, style: str = "soft", number: int | None = None) -> tuple[Words, ...]:
-    """The text in one or two lines of a box."""
-    first, *more = wrap(text, characters(column, style))
-    rest = [Words(" ".join(more), style, number)] if more else []
-    return (Words(first, style, number), *rest)
+def few_lines(
+    text: str, column: Column, style: str = "soft", number: int | None = None, most: int = 2
+) -> tuple[Words, ...]:
+    """The text in at most so many lines of a box."""
+    lines = wrap(text, characters(column, style))
+    last = [" ".join(lines[most - 1 :])] if len(lines) >= most else []
+    return tuple(Words(line, style, number) for line in (*lines[: most - 1], *last))
 
 
 def _within(device: Device, tree: DeviceTree) -> Iterator[Device]:
@@ -231,7 +233,7 @@ def _functions(device: Device, inner: Sequence[Device]) -> set[str]:
 def _fact(one: Marked, column: Column) -> tuple[Words, ...]:
     """The fact of a finding."""
     style = one.finding.severity if one.finding.severity != "info" else "soft"
-    return few_lines(safe(one.finding.fact or one.finding.code), column, style, one.number)
+    return few_lines(safe(one.finding.fact or one.finding.code), column, style, one.number, _MOST_LINES)
 
 
 def _product(device: Device) -> str:

@@ -59,7 +59,7 @@ def as_html(report: Report, pages: Sequence[tuple[str, str]] = (), hidden: str =
         pages=pages,
         hidden=hidden,
         findings=[_shown(one, report.cables) for one in active(report)],
-        none_found="No finding. The last section says what was judged and what was not.",
+        none_found='No finding. "What supports this verdict" says what was judged and what was not.',
         cost=[*sentences(report, report.training)] if report.training else [],
         matrices=list(rates.matrices(report)),
         others=list(rates.others(report)),
