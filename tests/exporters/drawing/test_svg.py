@@ -36,14 +36,16 @@ def hostile(report: Report, text: str) -> Report:
     findings = tuple(replace(one, fact=text, message=text, device=text) for one in report.findings)
     lost = replace(findings[0], subject=text)
     topology = Topology(devices, report.topology.links)
-    return replace(report, node=text, topology=topology, findings=(*findings, lost))
+    return replace(report, node=text, topology=topology, findings=(*findings, lost), cables={"mlx5_2/1": text})
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_names_stay_text(text: str) -> None:
-    drawn = as_svg(hostile(screen("three"), text))
+@pytest.mark.parametrize("narrow", [False, True])
+def test_names_stay_text(text: str, narrow: bool) -> None:
+    report = hostile(screen("three"), text)
+    drawn = svg_parts(report)[-1].svg if narrow else as_svg(report)
     root = ElementTree.fromstring(drawn)
-    assert {one.tag for one in root.iter()} == _ALLOWED
+    assert {one.tag for one in root.iter()} == (_ALLOWED - {f"{_SVG}style"} if narrow else _ALLOWED)
     assert {name for one in root.iter() for name in one.attrib} == _ATTRIBUTES
     shown = [one.text or "" for one in root.iter(f"{_SVG}text")]
     assert all(line.isprintable() for line in shown)
