@@ -19,6 +19,8 @@ from ..text.vocabulary import counted, device_in_words
 _END = re.compile(r"(gpu|numa)\d+")
 _PCIE = re.compile(r"pcie(\d)x(\d+)")
 _GRADES = {"nvlink": "NVLink", "xgmi": "xGMI", "c2c": "C2C", "roce": "RoCE port", "infiniband": "InfiniBand port"}
+_NUMBER = re.compile(r"^\D+(?=\d)")
+_ROOMY = 16  # columns of a matrix up to which it has room for names
 _MOST_SLOW = 12  # names of slow links
 
 
@@ -30,9 +32,10 @@ class Cell(Struct, frozen=True):
 
 
 class Matrix(Struct, frozen=True):
-    """Measured rates from each row to each column."""
+    """Measured rates from each row to each column. `dense`: small, with numbers as headings."""
 
     title: str
+    dense: bool
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
 
@@ -78,7 +81,10 @@ def matrices(report: Report) -> Iterator[Matrix]:
     for (op, source, target), cells in groups.items():
         rows, columns = (tuple(sorted({ends[side] for ends in cells}, key=natural)) for side in (0, 1))
         shown = tuple((row, tuple(_cell(cells.get((row, column))) for column in columns)) for row in rows)
-        yield Matrix(f"Measured: {op}, {device_in_words(source)} to {device_in_words(target)}", columns, shown)
+        dense = len(columns) > _ROOMY
+        heads = tuple(_NUMBER.sub("", column) for column in columns) if dense else columns
+        title = f"Measured: {op}, {device_in_words(source)} to {device_in_words(target)}"
+        yield Matrix(title, dense, heads, shown)
 
 
 def _in_matrix(level: Level) -> bool:
@@ -120,7 +126,7 @@ def links(report: Report) -> Iterator[Links]:
         now = _gigabytes(trained) if alike[0].kind != "memory" else "not applicable"
         fault = any(link.id in limited for link in alike)
         slow += more + ("" if fault or not slow else " (no finding)")
-        yield Links(_grade_in_words(grade), len(alike), _gigabytes(rated), now, slow, fault)
+        yield Links(_grade_in_words(grade), len(alike), _gigabytes(rated, "not known"), now, slow, fault)
 
 
 def _order(grade: str, rated: float | None, trained: float | None) -> tuple[str, float, float]:
@@ -146,8 +152,8 @@ def _end(report: Report, link: Link) -> str:
     return device.aliases[0] if device and device.aliases else link.b
 
 
-def _gigabytes(rate: float | None) -> str:
-    return "not read" if rate is None else f"{rate / 1e9:.1f}" if rate else "down"
+def _gigabytes(rate: float | None, unknown: str = "not read") -> str:
+    return unknown if rate is None else f"{rate / 1e9:.1f}" if rate else "down"
 
 
 def tiers(report: Report) -> Iterator[Tier]:

@@ -49,7 +49,6 @@ def as_html(report: Report, pages: Sequence[tuple[str, str]] = (), hidden: str =
     """The whole page. All texts are escaped. `pages`: paths and names of links; `hidden`: what the page leaves out."""
     with open(os.path.join(os.path.dirname(__file__), _TEMPLATE), encoding="utf-8") as file:
         template = jinja2.Environment(autoescape=True, trim_blocks=True, finalize=_visible).from_string(file.read())
-    curves = tuple(curves_of(report))
     return template.render(
         report=report,
         node=report.node or (title_of(report.job) if report.job else "this node"),
@@ -61,12 +60,7 @@ def as_html(report: Report, pages: Sequence[tuple[str, str]] = (), hidden: str =
         findings=[_shown(one, report.cables) for one in active(report)],
         none_found='No finding. "What supports this verdict" says what was judged and what was not.',
         cost=[*sentences(report, report.training)] if report.training else [],
-        matrices=list(rates.matrices(report)),
-        others=list(rates.others(report)),
-        curves=[(one.title, one.about, rendered(one.drawing, one.title)) for one in curves[:_MOST_CURVES]],
-        all_curves=len(curves),
-        links=list(rates.links(report)),
-        tiers=list(rates.tiers(report)),
+        **_rates(report),
         pictures=svg_parts(report) if report.topology.devices else (),
         judged=_judged(report),
         coverage=[f"{text}." for text in coverage_text(report.coverage, brief=False).split(". ") if text],
@@ -80,6 +74,20 @@ def as_html(report: Report, pages: Sequence[tuple[str, str]] = (), hidden: str =
         script=script(),
         policy=policy(),
     )
+
+
+def _rates(report: Report) -> dict[str, object]:
+    """The tables and curves of rates, by name in the template."""
+    curves, links = tuple(curves_of(report)), tuple(rates.links(report))
+    return {
+        "matrices": list(rates.matrices(report)),
+        "others": list(rates.others(report)),
+        "curves": [(one.title, one.about, rendered(one.drawing, one.title)) for one in curves[:_MOST_CURVES]],
+        "all_curves": len(curves),
+        "links": links,
+        "slow_links": any(one.slow for one in links),
+        "tiers": list(rates.tiers(report)),
+    }
 
 
 def _unknown(report: Report) -> str:
