@@ -19,7 +19,7 @@ from .shapes import SIZE, SMALL, TITLE, Drawing
 
 _TEMPLATE = "picture.svg.jinja"
 _LEAST = 800  # pixels: a window of this width shows each picture completely
-_LIMITS = (1000, 1200, 1400)  # widths of windows from which on a wide picture is shown, as in report.css
+LIMITS = range(900, 1401, 100)  # widths of windows, one of which is the least for a wide picture
 _AROUND = 48  # pixels of a page beside its picture
 _RULES = f"""
 .lg text {{ font: {SMALL}px system-ui, "DejaVu Sans", sans-serif; fill: var(--soft); unicode-bidi: isolate; }}
@@ -45,7 +45,7 @@ def as_svg(report: Report, path: Path | None = None) -> str:
 
 
 class Part(Struct, frozen=True):
-    """A picture as a part of a page. `shown`: the class of windows (report.css) that it is for; "": all windows."""
+    """A picture as a part of a page. `shown`: the class of windows (html/styles.py) that it is for; "": all windows."""
 
     svg: str
     shown: str
@@ -57,7 +57,7 @@ def svg_parts(report: Report) -> tuple[Part, ...]:
     if wide.width <= _LEAST - _AROUND:
         return (Part(_titled(report, wide), ""),)
     narrow = _titled(report, _drawn(report, no_path(), whole=False, narrow=True))
-    limit = next((one for one in _LIMITS if wide.width <= one - _AROUND), None)
+    limit = next((one for one in LIMITS if wide.width <= one - _AROUND), None)
     if limit is None:
         return (Part(narrow, ""),)
     return Part(_titled(report, wide), f"from{limit}"), Part(narrow, f"below{limit}")

@@ -91,4 +91,4 @@ def test_an_absent_device_is_drawn_where_it_was() -> None:
 
 def test_a_narrow_window_has_its_own_picture() -> None:
     shown = {name: [one.shown for one in svg_parts(report_of(node(name)))] for name in ("t4", "hgx-h100", "mi300x")}
-    assert shown == {"t4": ["from1000", "below1000"], "hgx-h100": ["from1400", "below1400"], "mi300x": [""]}
+    assert shown == {"t4": ["from900", "below900"], "hgx-h100": ["from1300", "below1300"], "mi300x": [""]}
