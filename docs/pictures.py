@@ -25,12 +25,15 @@ PICTURES = {
     "gb200-tray": ("gb200-tray", ""),
 }
 
+# Other ends of cables, as in the site file: a leaf for each GPU.
+CABLES = {"three-faults": {f"mlx5_{number}/1": f"leaf{number - 1} port 17" for number in range(2, 10)}}
+
 
 def drawn(name: str) -> str:
     """The picture."""
     node, faults = PICTURES[name]
     described = (ROOT / "tests/nodes" / f"{node}.toml").read_text(encoding="utf-8")
-    report = diagnose(build(described + faults), SOURCES, measure_nothing, Site())
+    report = diagnose(build(described + faults), SOURCES, measure_nothing, Site(cables=CABLES.get(name, {})))
     return as_svg(report)
 
 

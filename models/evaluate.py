@@ -60,6 +60,7 @@ def evaluate(snapshot: Snapshot) -> Report:
         levels=measured,
         observations=tuple(_seen(snapshot.observations)),
         topology=snapshot.topology,
+        cables=snapshot.site.cables,
         runs=snapshot.runs,
     )
 

@@ -214,6 +214,7 @@ class Report(Struct, frozen=True, kw_only=True):
     levels: tuple[Level, ...] = ()
     observations: tuple[Seen, ...] = ()
     topology: Topology = Topology()
+    cables: Mapping[str, str] = field(default_factory=dict)  # port or network device -> other end: "leaf3 port 17"
     runs: tuple[Run, ...] = ()
     seconds: float | None = None  # from the start of the command to its report
     job: Job | None = None  # if the report is of a job, not of a node

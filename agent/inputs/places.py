@@ -1,4 +1,4 @@
-"""The files of the site that say where this node is: labels of linkgauge_node_info, and cables in tickets."""
+"""The files of the site that say where this node is: labels of linkgauge_node_info, and cables."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _NAMES = {"nvlink": "NVLink", "xgmi": "xGMI"}
 class Bar(Struct, frozen=True):
     """Devices, by id, each with its wire to the bar. A bar without a title is a line between two devices."""
 
-    title: tuple[str, ...]
+    title: tuple[str, ...]  # its name, and what it is
     ends: tuple[tuple[str, Wire], ...]
 
 

@@ -11,8 +11,8 @@ from ...models.training.cluster import Cluster
 from ...models.training.collective_time import Collective
 from ..text.collective import heading
 from ..text.terminal import safe, wrap
-from .curves import HEIGHT, LEFT, WIDTH, Point, drawn
-from .shapes import SMALL, Label, cut, text_width
+from .curves import HEAD, HEIGHT, LEFT, WIDTH, Point, drawn
+from .shapes import Label, cut, text_width
 from .svg import svg_file
 
 _LINE = 16.0  # pixels from one line of text to the next
@@ -25,7 +25,7 @@ def as_svg(found: Collective, cluster: Cluster, rows: Sequence[Collective]) -> s
     columns = int((WIDTH - LEFT) / text_width("x"))
     notes = [line for text in _notes(found) for line in wrap(text, columns)]
     labels = [Label(LEFT, HEIGHT + (number + 0.5) * _LINE, text) for number, text in enumerate(notes)]
-    title = Label(LEFT, SMALL, cut(about, WIDTH - LEFT, "name"), "name")
+    title = Label(LEFT, HEAD, cut(about, WIDTH - LEFT, "name"), "name")
     whole = replace(curve, height=HEIGHT + (len(notes) + 0.5) * _LINE, labels=(*curve.labels, title, *labels))
     return svg_file(whole, f"Bus bandwidth by size, {about}")
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import log2
+from math import ceil, log2
 
 from msgspec import Struct
 
 from ...models.facts.units import as_size
 from ...models.report import Level, Report
 from ..text.vocabulary import counted
-from .shapes import SMALL, Drawing, Label, Line, Rectangle, text_width
+from .axes import round_step
+from .shapes import Drawing, Label, Line, Rectangle, text_width
 
-WIDTH, HEIGHT = 680.0, 250.0
-LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 30.0, 22.0, 34.0  # margins
+WIDTH, HEIGHT = 680.0, 258.0
+LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 30.0, 30.0, 34.0  # margins
+HEAD = 17.0  # baseline of the line above the curve
 _FEWEST = 3  # sizes of a curve
-_STEPS = 4  # of the vertical axis
 _POINT = 6.0  # pixels of a measured point
 
 
@@ -68,7 +69,8 @@ def _flow(level: Level) -> str:
 def drawn(points: Sequence[Point]) -> Drawing:
     """Logarithmic sizes to the right, rates in GB/s from zero upwards. At least two sizes, the smallest first."""
     first, last = log2(points[0].size), log2(points[-1].size)
-    highest = max(max(one.rate, one.high or 0.0, one.bound or 0.0) for one in points) or 1.0
+    most = max(max(one.rate, one.high or 0.0, one.bound or 0.0) for one in points) or 1.0
+    highest = ceil(most / round_step(most) - 1e-9) * round_step(most)
 
     def place(size: int, rate: float) -> tuple[float, float]:
         right = (log2(size) - first) / (last - first)
@@ -85,14 +87,15 @@ def drawn(points: Sequence[Point]) -> Drawing:
     lines.append(Line(tuple((x, y) for _, x, y in places), 2, 0, "good"))
     boxes = [Rectangle(x - _POINT / 2, y - _POINT / 2, _POINT, _POINT, "point", one.title) for one, x, y in places]
     labels = [Label(LEFT - 6, y + 4, text, "soft", "end") for y, text in _marks(highest)]
-    labels += [Label(4, SMALL, "GB/s", "head"), *_sizes([(one.size, x) for one, x, _ in places])]
+    labels += [Label(4, HEAD, "GB/s", "head"), *_sizes([(one.size, x) for one, x, _ in places])]
     return Drawing(WIDTH, HEIGHT, tuple(lines), tuple(boxes), tuple(labels))
 
 
 def _marks(highest: float) -> Iterator[tuple[float, str]]:
     """Height and text of the marks of the vertical axis."""
-    for step in range(_STEPS + 1):
-        yield HEIGHT - _BOTTOM - step / _STEPS * (HEIGHT - _TOP - _BOTTOM), f"{highest * step / _STEPS / 1e9:.1f}"
+    steps = round(highest / round_step(highest))
+    for step in range(steps + 1):
+        yield HEIGHT - _BOTTOM - step / steps * (HEIGHT - _TOP - _BOTTOM), f"{highest * step / steps / 1e9:g}"
 
 
 def _sizes(points: Sequence[tuple[int, float]]) -> Iterator[Label]:

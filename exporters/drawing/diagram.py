@@ -38,7 +38,7 @@ _COLUMN: dict[str, Column] = {
 }
 _DRAWN = frozenset({"gpu", "nic", "nvme", "nvswitch", "port", "netdev", ABSENT})
 _APART = frozenset({"fabric", "array", "netdev", "disk"})  # without a place in the PCIe tree
-_MOST_FACTS = 3
+_MOST_FACTS, _MOST_LINES = 3, 4  # findings in a box, lines of a finding
 _MARKS = re.compile(r"\((?:R|TM|C)\)| CPU\b| @.*")  # of the name of a processor
 
 
@@ -164,7 +164,12 @@ class _Builder(Struct, frozen=True):
         return self._part(device, "device", (*above, device, *merged), ports if device.kind != "gpu" else ())
 
     def _port(self, device: Device) -> Part:
-        return self._part(device, "port", (device, *self.tree.below.get(device.id, ())), ())
+        merged = (device, *self.tree.below.get(device.id, ()))
+        part = self._part(device, "port", merged, ())
+        known = (self.report.cables.get(name) for one in merged for name in (one.id, *one.aliases))
+        other_end = next(filter(None, known), "")
+        lines = few_lines(f"to {safe(other_end)}", "port") if other_end else ()
+        return replace(part, lines=(part.lines[0], *lines, *part.lines[1:]))
 
     def _part(self, device: Device, column: Column, merged: tuple[Device, ...], below: tuple[Part, ...]) -> Part:
         """A box that shows the findings of all merged devices."""
@@ -198,10 +203,19 @@ class _Builder(Struct, frozen=True):
         elif column == "device":
             about = [_product(device) or device_in_words(device.kind)]
         else:
-            about = wrap(_product(device), characters("switch", "soft"))[:2] if column == "switch" else []
-        yield from (Words(text) for text in about if text)
+            about = [_product(device)] if column == "switch" else []
+        yield from (words for text in about if text for words in few_lines(text, column))
         if hop := self.report.topology.memory.get(device.id):
             yield Words(f"memory {rate_of(hop.links[0])}".strip())
+
+
+def few_lines(
+    text: str, column: Column, style: str = "soft", number: int | None = None, most: int = 2
+) -> tuple[Words, ...]:
+    """The text in at most so many lines of a box."""
+    lines = wrap(text, characters(column, style))
+    last = [" ".join(lines[most - 1 :])] if len(lines) >= most else []
+    return tuple(Words(line, style, number) for line in (*lines[: most - 1], *last))
 
 
 def _within(device: Device, tree: DeviceTree) -> Iterator[Device]:
@@ -216,13 +230,10 @@ def _functions(device: Device, inner: Sequence[Device]) -> set[str]:
     return {device.id, *(one.id for one in inner if one.kind == "nic")}
 
 
-def _fact(one: Marked, column: Column) -> Iterator[Words]:
-    """The fact of a finding, in one or two lines of a box."""
+def _fact(one: Marked, column: Column) -> tuple[Words, ...]:
+    """The fact of a finding."""
     style = one.finding.severity if one.finding.severity != "info" else "soft"
-    first, *more = wrap(safe(one.finding.fact or one.finding.code), characters(column, "critical"))
-    yield Words(first, style, one.number)
-    if more:
-        yield Words(" ".join(more), style, one.number)
+    return few_lines(safe(one.finding.fact or one.finding.code), column, style, one.number, _MOST_LINES)
 
 
 def _product(device: Device) -> str:

@@ -8,9 +8,11 @@ from math import log2
 from ...models.facts.units import as_gigabytes
 from ...models.graph.topology import Topology
 from ...models.report import Report
+from ..text.terminal import wrap
 from .absent import ABSENT, with_absent
 from .bars import Bar, bars_of
-from .diagram import Diagram, diagram_of, interconnects
+from .compact import compact
+from .diagram import Diagram, Words, diagram_of, interconnects
 from .path import Path
 from .shapes import PAD, SMALL, Drawing, Label, Line, Rectangle, cut, text_width
 from .spots import LINE, MARGIN, Pillar, Spot, columns_of, pillars_of, spots_of
@@ -18,13 +20,18 @@ from .wires import Wire, wire_of
 
 _GRAIN = 2e9  # bytes per second: a wire of this rate is one step wider than the thinnest
 _BAR = 128.0  # width
+_SCREENFUL = 700.0  # pixels that a reader sees at a time
+_LIFT = 4.0  # pixels between a wire and its label
 _SLIGHT = 0.999  # of the rated rate: tolerance for rounding
 
 
-def drawing_of(report: Report, path: Path) -> tuple[Drawing, Diagram]:
-    """The drawing of a report's topology with a chosen path."""
+def drawing_of(report: Report, path: Path, narrow: bool = False) -> tuple[Drawing, Diagram]:
+    """The drawing of a report's topology with a chosen path. `narrow`: for a narrow window."""
     report = with_absent(report)
     diagram, marked = diagram_of(report, path.bottleneck), path.links
+    bars = bars_of(diagram, report.topology)
+    if narrow:
+        diagram, bars = compact(diagram, report.topology), ()
     columns = columns_of(diagram.tops)
     spots = tuple(spots_of(diagram.tops, columns, MARGIN + LINE + 6))
     pillars = pillars_of(spots, columns)
@@ -36,7 +43,7 @@ def drawing_of(report: Report, path: Path) -> tuple[Drawing, Diagram]:
         _add(lines, labels, _wires(spot, spots, pillars, marked))
     _add(lines, labels, _interconnects(spots, pillars, diagram, report.topology, marked))
     right = max((one.left + one.width for one in pillars), default=MARGIN)
-    for bar in bars_of(diagram, report.topology):
+    for bar in bars:
         right = _draw_bar(bar, spots, pillars, right, (lines, boxes, labels), marked)
     width = max([right, *(label.box[2] for label in labels)]) + MARGIN
     bottom = max((box.y + box.height for box in boxes), default=2 * MARGIN)
@@ -64,13 +71,20 @@ def _box(spot: Spot, pillars: Sequence[Pillar]) -> Rectangle:
 def _texts(spot: Spot, pillars: Sequence[Pillar]) -> Iterator[Label]:
     """The lines of a part, in the middle of its box."""
     pillar, lines = pillars[spot.column], spot.part.lines
-    y = spot.top + (spot.height - LINE * len(lines)) / 2 + SMALL
-    for words in lines:
+    for y, words in _rows(spot.top, spot.height, lines):
         room = pillar.width - 2 * PAD - (text_width(words.aside) + PAD if words.aside else 0)
         yield Label(pillar.left + PAD, y, cut(words.text, room, words.style), words.style, number=words.number)
         if words.aside:
             yield Label(pillar.left + pillar.width - PAD, y, words.aside, "soft", "end")
-        y += LINE
+
+
+def _rows(top: float, height: float, lines: Sequence[Words]) -> Iterator[tuple[float, Words]]:
+    """The lines with their baselines. A tall box has them several times, so that each screenful of it has a name."""
+    times = max(1, int(height / _SCREENFUL))
+    for number in range(times):
+        middle = top + height * (2 * number + 1) / (2 * times)
+        for place, words in enumerate(lines):
+            yield middle + LINE * (place - len(lines) / 2) + SMALL, words
 
 
 def _line(wire: Wire, points: tuple[tuple[float, float], ...], marked: frozenset[str]) -> Line:
@@ -103,7 +117,7 @@ def _holds(outer: Spot, inner: Spot) -> bool:
 def _horizontal(wire: Wire, start: float, end: float, y: float, marked: frozenset[str]) -> tuple[Line, Label | None]:
     """A wire with its label above it, near its right end."""
     line = _line(wire, ((start, y), (end, y)), marked)
-    lift = y - max(line.width, line.track) / 2 - 3
+    lift = y - max(line.width, line.track) / 2 - _LIFT
     return line, Label(end - 8, lift, wire.label, wire.style, "end") if wire.label else None
 
 
@@ -149,16 +163,15 @@ def _draw_bar(
         line = _line(wire, ((_right(spot, pillars), y), *end), marked)
         lines.append(line)
         if wire.label and (bar.title or number == 0):
-            lift = y - max(line.width, line.track) / 2 - 3
+            lift = y - max(line.width, line.track) / 2 - _LIFT
             labels.append(Label(_right(spot, pillars) + 8, lift, wire.label, wire.style))
     if not bar.title:
         return left
     top, bottom = min(spot.top for spot, _ in ends), max(spot.top + spot.height for spot, _ in ends)
     boxes.append(Rectangle(left, top, _BAR, bottom - top, "bar", "\n".join(bar.title)))
-    y = (top + bottom) / 2 - LINE * len(bar.title) / 2 + SMALL
-    for number, text in enumerate(bar.title):
-        look = "soft" if number else "name"
-        labels.append(Label(left + PAD, y + LINE * number, cut(text, _BAR - 2 * PAD, look), look))
+    about = [Words(line) for text in bar.title[1:] for line in wrap(text, int((_BAR - 2 * PAD) / text_width("x")))]
+    for y, words in _rows(top, bottom - top, (Words(cut(bar.title[0], _BAR - 2 * PAD, "name"), "name"), *about)):
+        labels.append(Label(left + PAD, y, words.text, words.style))
     return left + _BAR
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ...models.diagnosis.headlines import one_line
 from ...models.report import Report
-from ..text.terminal import safe
+from ..text.terminal import safe, wrap
 from ..text.vocabulary import counted, listed
 from .diagram import Diagram, interconnects
 from .path import Path
@@ -35,8 +35,9 @@ def with_margins(drawing: Drawing, diagram: Diagram, report: Report, path: Path,
     labels = [*above, *(replace(one, y=one.y + down) for one in drawing.labels)]
     y = drawing.height + down + SMALL
     for text, style in _notes(diagram, report, whole):
-        labels.append(Label(MARGIN, y, cut(text, width - 2 * MARGIN, style), style))
-        y += LINE
+        for line in wrap(text, int((width - 2 * MARGIN) / text_width("x", style))):
+            labels.append(Label(MARGIN, y, line, style))
+            y += LINE
     below, legend = _legend(drawing, y + 6, width, bool(path.links))
     bottom = max([y, *(label.y for label in legend)]) + MARGIN
     boxes = tuple(replace(one, y=one.y + down) for one in drawing.boxes)
@@ -93,7 +94,7 @@ def _samples(drawing: Drawing, path: bool) -> Iterator[tuple[Line, str]]:
     if any(one.dashed for one in drawing.lines):
         yield Line((), 4, 0, "good", dashed=True), "no independent evidence"
     if any(one.track for one in drawing.lines):
-        yield Line((), 3, 8, "good"), "below its rated rate"
+        yield Line((), 3, 8, "good"), "below its rated rate (an idle device may save power)"
     if path:
         yield Line((), 3, 0, "good", marked=True), "chosen path"
     if drawing.lines:

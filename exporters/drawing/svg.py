@@ -6,6 +6,7 @@ import os
 from functools import cache
 
 import jinja2
+from msgspec import Struct
 
 from ...models.report import Report
 from ..text.terminal import safe
@@ -17,6 +18,9 @@ from .path import Path, no_path
 from .shapes import SIZE, SMALL, TITLE, Drawing
 
 _TEMPLATE = "picture.svg.jinja"
+_LEAST = 800  # pixels: a window of this width shows each picture completely
+LIMITS = range(900, 1401, 100)  # widths of windows, one of which is the least for a wide picture
+_AROUND = 48  # pixels of a page beside its picture
 _RULES = f"""
 .lg text {{ font: {SMALL}px system-ui, "DejaVu Sans", sans-serif; fill: var(--soft); unicode-bidi: isolate; }}
 .lg .name {{ font-size: {SIZE}px; font-weight: 700; fill: var(--text); }} .lg .rate {{ fill: var(--text); }}
@@ -37,12 +41,26 @@ _PARTS = """
 
 def as_svg(report: Report, path: Path | None = None) -> str:
     """The picture as a file of its own, with title, legend and styles."""
-    return _rendered(report, path or no_path(), whole=True)
+    return _titled(report, _drawn(report, path or no_path(), whole=True), _styles())
 
 
-def svg_part(report: Report) -> str:
-    """The picture as a part of a page that has `svg_rules` and the variables of palette.py."""
-    return _rendered(report, no_path(), whole=False)
+class Part(Struct, frozen=True):
+    """A picture as a part of a page. `shown`: the class of windows (html/styles.py) that it is for; "": all windows."""
+
+    svg: str
+    shown: str
+
+
+def svg_parts(report: Report) -> tuple[Part, ...]:
+    """The picture for a page that has `svg_rules` and the variables of palette.py, and one for narrow windows."""
+    wide = _drawn(report, no_path(), whole=False)
+    if wide.width <= _LEAST - _AROUND:
+        return (Part(_titled(report, wide), ""),)
+    narrow = _titled(report, _drawn(report, no_path(), whole=False, narrow=True))
+    limit = next((one for one in LIMITS if wide.width <= one - _AROUND), None)
+    if limit is None:
+        return (Part(narrow, ""),)
+    return Part(_titled(report, wide), f"from{limit}"), Part(narrow, f"below{limit}")
 
 
 @cache
@@ -57,10 +75,14 @@ def svg_rules() -> str:
     return f"{_RULES}.lg .wire.good {{ stroke: var(--good); }}\n{states}"
 
 
-def _rendered(report: Report, path: Path, whole: bool) -> str:
-    drawing, diagram = drawing_of(report, path)
+def _drawn(report: Report, path: Path, whole: bool, narrow: bool = False) -> Drawing:
+    drawing, diagram = drawing_of(report, path, narrow)
+    return with_margins(drawing, diagram, report, path, whole)
+
+
+def _titled(report: Report, drawing: Drawing, style: str = "") -> str:
     summary = f"{safe(report.node or 'this node')}: {report.verdict}, {counted(len(report.findings), 'finding')}"
-    return rendered(with_margins(drawing, diagram, report, path, whole), summary, _styles() if whole else "")
+    return rendered(drawing, summary, style)
 
 
 def svg_file(drawing: Drawing, summary: str) -> str:

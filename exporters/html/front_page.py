@@ -36,6 +36,7 @@ def _public(report: Report) -> Report:
         not_checked=tuple(map(_named, report.not_checked)),
         training=None,
         topology=Topology(),
+        cables={},
     )
 
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from ...models.facts.units import as_size
 from ...models.graph.path_types import natural
+from ...models.graph.topology import Link
 from ...models.report import Level, Report
 from ..drawing.curves import by_size
+from ..drawing.states import active
+from ..text.quantities import is_slower
 from ..text.vocabulary import counted, device_in_words
 
 _END = re.compile(r"(gpu|numa)\d+")
+_PCIE = re.compile(r"pcie(\d)x(\d+)")
+_GRADES = {"nvlink": "NVLink", "xgmi": "xGMI", "c2c": "C2C", "roce": "RoCE port", "infiniband": "InfiniBand port"}
+_NUMBER = re.compile(r"^\D+(?=\d)")
+_ROOMY = 16  # columns of a matrix up to which it has room for names
+_MOST_SLOW = 12  # names of slow links
 
 
 class Cell(Struct, frozen=True):
@@ -25,9 +32,10 @@ class Cell(Struct, frozen=True):
 
 
 class Matrix(Struct, frozen=True):
-    """Measured rates from each row to each column."""
+    """Measured rates from each row to each column. `dense`: small, with numbers as headings."""
 
     title: str
+    dense: bool
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
 
@@ -41,12 +49,14 @@ class Rate(Struct, frozen=True):
 
 
 class Links(Struct, frozen=True):
-    """Links of one grade with the same rates."""
+    """Links of one kind with the same rates in GB/s. `slow`: those below their rated rate, by device."""
 
-    grade: str
+    kind: str
     count: int
     rated: str
     trained: str
+    slow: str
+    fault: bool  # a finding is about one of them
 
 
 class Tier(Struct, frozen=True):
@@ -71,7 +81,10 @@ def matrices(report: Report) -> Iterator[Matrix]:
     for (op, source, target), cells in groups.items():
         rows, columns = (tuple(sorted({ends[side] for ends in cells}, key=natural)) for side in (0, 1))
         shown = tuple((row, tuple(_cell(cells.get((row, column))) for column in columns)) for row in rows)
-        yield Matrix(f"Measured: {op}, {source} to {target}", columns, shown)
+        dense = len(columns) > _ROOMY
+        heads = tuple(_NUMBER.sub("", column) for column in columns) if dense else columns
+        title = f"Measured: {op}, {device_in_words(source)} to {device_in_words(target)}"
+        yield Matrix(title, dense, heads, shown)
 
 
 def _in_matrix(level: Level) -> bool:
@@ -101,14 +114,46 @@ def _cell(level: Level | None) -> Cell | None:
 
 
 def links(report: Report) -> Iterator[Links]:
-    """The links by grade and rates, the most frequent first."""
-    known = [link for link in report.topology.links if link.grade and link.rated is not None]
-    for (grade, rated, trained), count in Counter((one.grade, one.rated, one.trained) for one in known).most_common():
-        yield Links(grade, count, _gigabytes(rated), _gigabytes(trained))
+    """The links by kind and rates, the slow ones below the others of their kind."""
+    groups: dict[tuple[str, float | None, float | None], list[Link]] = {}
+    for link in report.topology.links:
+        if link.grade and (link.rated is not None or link.trained is not None):
+            groups.setdefault((link.grade, link.rated, link.trained), []).append(link)
+    limited = {link for finding in active(report) for link in finding.limits}
+    for (grade, rated, trained), alike in sorted(groups.items(), key=lambda group: _order(*group[0])):
+        slow = ", ".join(_end(report, link) for link in alike[:_MOST_SLOW] if is_slower(link))
+        more = f" and {len(alike) - _MOST_SLOW} more" if slow and len(alike) > _MOST_SLOW else ""
+        now = _gigabytes(trained) if alike[0].kind != "memory" else "not applicable"
+        fault = any(link.id in limited for link in alike)
+        slow += more + ("" if fault or not slow else " (no finding)")
+        yield Links(_grade_in_words(grade), len(alike), _gigabytes(rated, "not known"), now, slow, fault)
 
 
-def _gigabytes(rate: float | None) -> str:
-    return "not read" if rate is None else f"{rate / 1e9:.1f}" if rate else "down"
+def _order(grade: str, rated: float | None, trained: float | None) -> tuple[str, float, float]:
+    """Kinds by name, then the fastest first."""
+    able = rated if rated is not None else trained or 0.0
+    return grade.rstrip("0123456789x"), -able, -(trained if trained is not None else able)
+
+
+def _grade_in_words(grade: str) -> str:
+    """ "PCIe 5.0 x16", "NVLink 4", "HBM"."""
+    if found := _PCIE.fullmatch(grade):
+        return f"PCIe {found[1]}.0 x{found[2]}"
+    name = grade.rstrip("0123456789")
+    number = grade.removeprefix(name)
+    return f"{_GRADES[name]} {number}".strip() if name in _GRADES else grade.upper()
+
+
+def _end(report: Report, link: Link) -> str:
+    """The name of the device that a link belongs to: the GPU of an NVLink, the device below a PCIe link."""
+    if "/" in link.id and link.kind != "port":
+        return link.id
+    device = report.topology.find(link.b)
+    return device.aliases[0] if device and device.aliases else link.b
+
+
+def _gigabytes(rate: float | None, unknown: str = "not read") -> str:
+    return unknown if rate is None else f"{rate / 1e9:.1f}" if rate else "down"
 
 
 def tiers(report: Report) -> Iterator[Tier]:
@@ -131,7 +176,8 @@ def tiers(report: Report) -> Iterator[Tier]:
 def _flows(report: Report, level: Level) -> str:
     """ "copy GPU to GPU, nvlink": the kind of a flow, with the kinds of its ends."""
     kinds = [device_in_words(report.topology.kind(end)) for end in level.ends]
-    ends = " to ".join(kinds) if len(kinds) <= 2 else f"of {len(kinds)} {kinds[0]}s"
+    several = f"of {len(kinds)} {kinds[0]}s" if len(kinds) > 2 else f"in a {kinds[0]}"
+    ends = " to ".join(kinds) if len(kinds) == 2 else several
     size = as_size(level.size) if level.size is not None else ""
     beside = f"beside {counted(len(level.beside), 'flow')}" if level.beside else ""
     return ", ".join(filter(None, (f"{level.op} {ends}", level.via, size, beside)))

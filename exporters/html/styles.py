@@ -8,7 +8,7 @@ from functools import cache
 from hashlib import sha256
 
 from ..drawing.palette import DARK, LIGHT, variables
-from ..drawing.svg import svg_rules
+from ..drawing.svg import LIMITS, svg_rules
 
 
 @cache
@@ -16,7 +16,16 @@ def styles() -> str:
     """The only style sheet of a page."""
     light = f":root {{ color-scheme: light dark; {variables(LIGHT)} }}\n"
     dark = f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {variables(DARK)} }} }}\n"
-    return light + dark + _read("report.css") + svg_rules()
+    return light + dark + _read("report.css") + svg_rules() + "".join(map(_shown, LIMITS))
+
+
+def _shown(width: int) -> str:
+    """The rules of two pictures: windows of this width and paper have the wide one, narrower windows the other one."""
+    wide, narrow = f".from{width}", f".below{width}"
+    return (
+        f"@media print, (min-width: {width}px) {{ {narrow} {{ display: none; }} }}\n"
+        f"@media screen and (max-width: {width - 1}px) {{ {wide} {{ display: none; }} }}\n"
+    )
 
 
 @cache

@@ -27,7 +27,7 @@ def cost_lines(finding: Finding) -> list[str]:
 
 
 def slower(impact: Mapping[str, float]) -> list[str]:
-    """The slowdown of collectives (name -> factor) as text: "all_reduce and alltoall take 1.06 times as long"."""
+    """The slowdown of operations by name as text: "all_reduce over the fabric takes 2 times as long"."""
     if not impact:
         return []
     by_factor: dict[str, list[str]] = {}
@@ -46,7 +46,10 @@ def slower(impact: Mapping[str, float]) -> list[str]:
 
 
 def _list(names: list[str]) -> str:
-    return " and ".join(map(_named, names))
+    """ "all_reduce and alltoall inside the node and all_reduce over the fabric"."""
+    inside = [safe(name) for name in names if "@" not in name and name not in _NAMES]
+    first = [f"{' and '.join(inside)} inside the node"] if inside else []
+    return " and ".join([*first, *(_named(name) for name in names if safe(name) not in inside)])
 
 
 def _one(names: list[str]) -> bool:

@@ -25,6 +25,7 @@ _COUNTED = {  # units of counts, for one and for several
     "links": ("link", "links"),
     "switches": ("switch", "switches"),
 }
+_FLAGS = {"True": "yes", "False": "no"}  # values of a driver
 _SEPARATE = 10_000  # numbers from here on have separators: 12,345
 
 
@@ -44,7 +45,8 @@ def quantity(value: float | str | None, unit: str | None) -> str:
 
 def seen(evidence: Evidence) -> str:
     """The source of the evidence, without the PCI bridges above the device, and its text."""
-    return f"{_ABOVE.sub('', evidence.source)}: {evidence.text or '(empty)'}"
+    text = _FLAGS.get(evidence.text, evidence.text)
+    return f"{_ABOVE.sub('', evidence.source)}: {text or '(empty)'}"
 
 
 def rate_of(link: Link | None) -> str:

@@ -28,7 +28,7 @@ _STYLES = {
 
 _NARROWEST = 40  # columns; narrower text is not readable
 _most: ContextVar[int | None] = ContextVar("_most", default=None)  # columns of the terminal
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]i?B(?:/s)?|GT/s|[MG]Hz|W|s|°C)(?![\w/]))")
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]i?[Bb](?:/s)?|GT/s|[MG]Hz|W|s|°C)(?![\w/]))")
 
 
 def painter(colour: bool) -> Paint:

@@ -37,9 +37,9 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
         yield opened
 
 
-def faults(tab: Tab, page: Path, scheme: str) -> Any:
+def faults(tab: Tab, page: Path, scheme: str, width: int = 1400) -> Any:
     tab.open(page)
-    tab.shape(1400, scheme)
+    tab.shape(width, scheme)
     tab.value(OPEN)
     tab.value(f"{Path(AXE).read_text(encoding='utf-8')};0")
     return tab.call("Runtime.evaluate", expression=FAULTS, awaitPromise=True, returnByValue=True)["result"]["value"]
@@ -61,5 +61,6 @@ def test_the_pages_have_no_fault(tab: Tab, name: str, scheme: str, tmp_path: Pat
     for text in (as_html(report), front_page(report)):
         page = tmp_path / "page.html"
         page.write_text(text)
-        assert faults(tab, page, scheme) == []
+        for width in (1400, 800):
+            assert faults(tab, page, scheme, width) == []
         assert (tab.requests, tab.messages) == ([page.as_uri()], [])

@@ -41,6 +41,10 @@ ESCAPED = """[...document.querySelectorAll("svg text")].filter(text => {
   }).map(text => text.textContent)"""
 NAMELESS = """[...document.querySelectorAll("svg, [role=region]")].filter(one => !one.getAttribute("aria-label")).length
   + [...document.querySelectorAll("th")].filter(one => !one.scope).length"""
+_KEYS = {"Tab": 9, "Enter": 13}
+# Pixels by which the picture is wider than its place, so that it scrolls sideways.
+SCROLLED = """[...document.querySelectorAll(".wide")].filter(one => one.querySelector("svg") && one.clientWidth)
+  .map(one => one.scrollWidth - one.clientWidth)"""
 # Parts that are wider than the window and cannot be scrolled.
 WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
@@ -71,6 +75,7 @@ def test_the_report_of_a_node(tab: Tab, name: str, tmp_path: Path) -> None:
     for width, scheme in VIEWS:
         tab.shape(width, scheme)
         assert tab.value(WIDE) == 0, (width, scheme)
+        assert tab.value(SCROLLED) == [0], (width, scheme)
         assert tab.value(SMALL) == 0
         backgrounds.add((scheme, tab.value("getComputedStyle(document.body).backgroundColor")))
         keep(tab, f"{name}-{width}-{scheme}")
@@ -86,12 +91,15 @@ def test_a_finding_marks_its_place(tab: Tab, tmp_path: Path) -> None:
     page.write_text(as_html(screen("six")))
     tab.open(page)
     hover = "document.querySelector('details[data-finding=\"{}\"]').dispatchEvent(new MouseEvent('mouse{}'))"
-    lit = "[...document.querySelectorAll('.lit title')].map(one => one.textContent.split('\\n')[0])"
-    for number, device in ((1, "gpu5"), (2, "mlx5_4/1 ib2"), (3, "gpu3"), (4, "gpu1")):
-        tab.value(hover.format(number, "enter"))
-        assert tab.value(lit) == [device]
-        tab.value(hover.format(number, "leave"))
-        assert tab.value(lit) == []
+    lit = """[...document.querySelectorAll(".lit")].filter(one => one.getClientRects().length)
+      .map(one => one.querySelector("title")).filter(Boolean).map(one => one.textContent.split("\\n")[0])"""
+    for width, devices in ((1400, ("gpu5", "mlx5_4/1 ib2", "gpu3", "gpu1")), (800, ("gpu5", "mlx5_4", "gpu3", "gpu1"))):
+        tab.shape(width, "light")
+        for number, device in enumerate(devices, 1):
+            tab.value(hover.format(number, "enter"))
+            assert tab.value(lit) == [device]
+            tab.value(hover.format(number, "leave"))
+            assert tab.value(lit) == []
     tab.value(
         "(() => { const field = document.querySelector('input'); field.value = 'NVLinks';"
         "field.dispatchEvent(new Event('input')); })()"
@@ -99,6 +107,46 @@ def test_a_finding_marks_its_place(tab: Tab, tmp_path: Path) -> None:
     shown = "[...document.querySelectorAll('details[data-finding]')].filter(one => !one.hidden).length"
     assert tab.value(shown) == 1
     assert tab.messages == []
+
+
+def test_the_report_without_a_script(tab: Tab, tmp_path: Path) -> None:
+    """All findings are there, and the keyboard opens and closes them."""
+    page = tmp_path / "report.html"
+    page.write_text(as_html(measured(screen("six"))))
+    tab.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        tab.open(page)
+        assert tab.value("document.querySelectorAll('input, button').length") == 0
+        assert tab.value("document.querySelectorAll('details[data-finding]').length") == 6
+        opened = "document.querySelectorAll('details')[3].open"
+        before = tab.value(opened)
+        for _ in range(4):
+            _press(tab, "Tab", "")
+        assert tab.value("document.activeElement.parentElement === document.querySelectorAll('details')[3]")
+        assert tab.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        _press(tab, "Enter", "\r")
+        assert tab.value(opened) != before
+        assert (tab.requests, tab.messages) == ([page.as_uri()], [])
+    finally:
+        tab.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def _press(tab: Tab, key: str, text: str) -> None:
+    tab.call("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, text=text, windowsVirtualKeyCode=_KEYS[key])
+    tab.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=_KEYS[key])
+
+
+def test_each_finding_is_printed_with_its_steps(tab: Tab, tmp_path: Path) -> None:
+    """Also those that are closed on the screen."""
+    page = tmp_path / "report.html"
+    page.write_text(as_html(screen("six")))
+    tab.open(page)
+    visible = "[...document.querySelectorAll('details[data-finding] dl')].map(one => one.checkVisibility({"
+    visible += "contentVisibilityAuto: true})).filter(Boolean).length"
+    assert tab.value(visible) == 3
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    assert tab.value(visible) == 6
+    tab.call("Emulation.setEmulatedMedia", media="")
 
 
 def test_the_report_on_paper(tab: Tab, tmp_path: Path) -> None:

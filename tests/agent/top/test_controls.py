@@ -90,6 +90,24 @@ def test_every_name_stays_text_within_its_line(
     assert all(line.isprintable() and cells(line) <= width for line in lines)
 
 
+def test_a_line_names_what_is_lost_below_the_screen() -> None:
+    carriers = tuple(Carrier(subject=f"mlx5_{n}/1", kind="port", name=f"mlx5_{n}/1") for n in range(40))
+    view = View(
+        node="a",
+        links=tuple(Traffic(carrier=one) for one in carriers),
+        gpus={"0000:01:00.0": Gpu(key="gpu5", failure="GPU is lost"), "0000:02:00.0": Gpu(key="gpu6")},
+        carriers=carriers,
+        lost=frozenset({("mlx5_39/1", "port")}),
+        at=1.0,
+    )
+    lines = frame(view, Controls(), 100, 10, colour=False)
+    assert lines[:2] == [
+        "linkgauge top  a  00:00:01 UTC  sorted by name  lines 1-7 of 44",
+        "LOST: gpu5, mlx5_39/1",
+    ]
+    assert frame(view, Controls(), 100, 60, colour=False)[0] == "linkgauge top  a  00:00:01 UTC  sorted by name"
+
+
 @pytest.mark.parametrize(
     ("keys", "controls"),
     [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TypeAlias
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from linkgauge.exporters.drawing.layout import drawing_of
@@ -16,6 +17,7 @@ from linkgauge.exporters.drawing.path import no_path, path_of
 from linkgauge.exporters.drawing.shapes import Drawing, Label, Line, Rectangle
 from linkgauge.models.graph.topology import Topology
 from linkgauge.models.report import Report
+from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.recorded import Recorded
 from tests.support.nodes.described import EACH, node, report_of
 from tests.support.nodes.drawn_nodes import nodes
@@ -25,8 +27,8 @@ from tests.support.screens import SCREENS, screen
 Area: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def picture(report: Report) -> Drawing:
-    drawing, diagram = drawing_of(report, no_path())
+def picture(report: Report, narrow: bool = False) -> Drawing:
+    drawing, diagram = drawing_of(report, no_path(), narrow)
     return with_margins(drawing, diagram, report, no_path(), whole=True)
 
 
@@ -71,31 +73,65 @@ def _meets(label: Label, line: Line) -> bool:
     return False
 
 
+@pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("name", EACH)
-def test_no_texts_of_a_described_node_overlap(name: str) -> None:
-    assert overlaps(picture(report_of(node(name)))) == []
+def test_no_texts_of_a_described_node_overlap(name: str, narrow: bool) -> None:
+    drawing = picture(report_of(node(name)), narrow)
+    assert overlaps(drawing) == []
+    if narrow:
+        assert drawing.width <= 800 - 48
 
 
+@pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("name", SCREENS)
-def test_no_texts_of_a_node_with_findings_overlap(name: str) -> None:
-    assert overlaps(picture(screen(name))) == []
+def test_no_texts_of_a_node_with_findings_overlap(name: str, narrow: bool) -> None:
+    drawing = picture(screen(name), narrow)
+    assert overlaps(drawing) == []
+    if narrow:
+        assert drawing.width <= 800 - 48
 
 
+@pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("build", [wide, sixteen, seventy_two])
-def test_no_texts_of_a_large_node_overlap(build: Callable[[], Recorded]) -> None:
+def test_no_texts_of_a_large_node_overlap(build: Callable[[], Recorded], narrow: bool) -> None:
     report = report_of(build())
     gpus = {device.aliases[0] for device in report.topology.devices if device.kind == "gpu"}
-    drawing = picture(report)
+    drawing = picture(report, narrow)
     assert overlaps(drawing) == []
     assert gpus <= {label.text for label in drawing.labels}
 
 
-@given(nodes())
-def test_no_texts_of_any_node_overlap(topology: Topology) -> None:
-    drawing = picture(replace(screen("healthy"), topology=topology))
+@given(nodes(), st.booleans())
+def test_no_texts_of_any_node_overlap(topology: Topology, narrow: bool) -> None:
+    drawing = picture(replace(screen("healthy"), topology=topology), narrow)
     assert overlaps(drawing) == []
     texts = " ".join(label.text for label in drawing.labels).split()
     assert {device.id for device in topology.devices if device.kind == "gpu"} <= set(texts)
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_each_fault_has_a_place_in_a_narrow_picture_too(name: str) -> None:
+    drawings = [picture(screen(name), narrow) for narrow in (False, True)]
+    wide_numbers, narrow_numbers = ({number for box in one.boxes for number in box.numbers} for one in drawings)
+    assert wide_numbers == narrow_numbers
+    assert bool(wide_numbers) == (name != "healthy")
+
+
+def test_a_port_names_the_other_end_of_its_cable() -> None:
+    site = Site(cables={"mlx5_2/1": "leaf3 port 17", "eth0": "mgmt1 port swp4"})
+    report = report_of(node("hgx-h100"), site)
+    boxes = {box.title.partition("\n")[0]: box.title for box in picture(report).boxes}
+    assert boxes["mlx5_2/1 ib0"] == "mlx5_2/1 ib0\nto leaf3 port 17"
+    assert boxes["mlx5_0/1 eth0"] == "mlx5_0/1 eth0\nto mgmt1 port swp4"
+    assert boxes["mlx5_3/1 ib1"] == "mlx5_3/1 ib1"
+    assert overlaps(picture(report)) == overlaps(picture(report, narrow=True)) == []
+
+
+def test_a_tall_box_has_its_name_on_each_screenful() -> None:
+    labels = picture(report_of(seventy_two())).labels
+    places = sorted(label.y for label in labels if label.text == "NVLink domain")
+    assert len(places) > 4
+    assert all(below - above < 1000 for above, below in pairwise(places))
 
 
 @pytest.mark.parametrize(("name", "beside", "fact"), [

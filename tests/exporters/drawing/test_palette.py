@@ -77,3 +77,10 @@ def test_states_differ_for_every_reader(palette: Mapping[str, str], blindness: s
     for one, two in combinations(_COLOURED, 2):
         distance = np.linalg.norm(_lab(matrix @ _linear(palette[one])) - _lab(matrix @ _linear(palette[two])))
         assert distance >= _LEAST_DISTANCE, (one, two, float(distance))
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_only_rates_below_their_range_are_warm(palette: Mapping[str, str]) -> None:
+    """The backgrounds of other rates have more blue than red."""
+    warm = {name: palette[name][1:3] > palette[name][5:7] for name in HEAT}
+    assert warm == {"low": True, "mid": False, "high": False}

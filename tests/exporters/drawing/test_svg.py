@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge.exporters.drawing.path import path_of
-from linkgauge.exporters.drawing.svg import as_svg, svg_part
+from linkgauge.exporters.drawing.svg import as_svg, svg_parts
 from linkgauge.exporters.text.terminal import safe
 from linkgauge.models.graph.topology import Topology
 from linkgauge.models.report import Report
@@ -36,14 +36,16 @@ def hostile(report: Report, text: str) -> Report:
     findings = tuple(replace(one, fact=text, message=text, device=text) for one in report.findings)
     lost = replace(findings[0], subject=text)
     topology = Topology(devices, report.topology.links)
-    return replace(report, node=text, topology=topology, findings=(*findings, lost))
+    return replace(report, node=text, topology=topology, findings=(*findings, lost), cables={"mlx5_2/1": text})
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_names_stay_text(text: str) -> None:
-    drawn = as_svg(hostile(screen("three"), text))
+@pytest.mark.parametrize("narrow", [False, True])
+def test_names_stay_text(text: str, narrow: bool) -> None:
+    report = hostile(screen("three"), text)
+    drawn = svg_parts(report)[-1].svg if narrow else as_svg(report)
     root = ElementTree.fromstring(drawn)
-    assert {one.tag for one in root.iter()} == _ALLOWED
+    assert {one.tag for one in root.iter()} == (_ALLOWED - {f"{_SVG}style"} if narrow else _ALLOWED)
     assert {name for one in root.iter() for name in one.attrib} == _ATTRIBUTES
     shown = [one.text or "" for one in root.iter(f"{_SVG}text")]
     assert all(line.isprintable() for line in shown)
@@ -80,8 +82,13 @@ _ATTRIBUTES = {
 def test_an_absent_device_is_drawn_where_it_was() -> None:
     """Below the port where the inventory of before had it. Without such a port it is named below the picture."""
     report = screen("absent")
-    assert '<rect class="device critical absent"' in svg_part(report)
-    assert "without a place" not in svg_part(report)
-    unknown = tuple(replace(one, location={}) for one in report.findings)
-    page = svg_part(replace(report, findings=unknown))
-    assert "Findings without a place in the picture: gpu3 (module 4, 3e:00.0)<" in page
+    unknown = replace(report, findings=tuple(replace(one, location={}) for one in report.findings))
+    for now, before in zip(svg_parts(report), svg_parts(unknown), strict=True):
+        assert '<rect class="device critical absent"' in now.svg
+        assert "without a place" not in now.svg
+        assert "Findings without a place in the picture: gpu3 (module 4, 3e:00.0)<" in before.svg
+
+
+def test_a_narrow_window_has_its_own_picture() -> None:
+    shown = {name: [one.shown for one in svg_parts(report_of(node(name)))] for name in ("t4", "hgx-h100", "mi300x")}
+    assert shown == {"t4": ["from900", "below900"], "hgx-h100": ["from1300", "below1300"], "mi300x": [""]}

@@ -117,7 +117,7 @@ def test_the_names_are_those_of_the_contract() -> None:
     told = json.loads(as_json(report))
     assert " ".join(told) == (
         "schema node taken_at source context profile verdict findings not_checked checks coverage impact cost training "
-        "levels observations topology runs seconds job"
+        "levels observations topology cables runs seconds job"
     )
     assert " ".join(told["findings"][0]) == (
         "code kind severity confidence subject subject_name device fact message expected observed unit basis "

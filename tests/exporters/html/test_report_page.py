@@ -25,6 +25,7 @@ from tests.support.nodes.measured_reports import measured
 from tests.support.screens import SCREENS, screen
 
 GOLDEN = Path(__file__).parents[2] / "golden"
+_SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 HOSTILE = ("<script>alert(1)</script>", "</style><svg/onload=x>", "{{ 7*7 }}", "\u202egnp.exe", "x" * 300, "\x1b[31m")
 
@@ -117,15 +118,37 @@ def test_the_headings_form_an_outline() -> None:
 
 def test_the_picture_is_in_the_page_with_its_faults() -> None:
     page = as_html(screen("three"))
-    (picture,) = re.findall(r"<svg .*?</svg>", page, re.DOTALL)
-    texts = [one.text for one in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
-    assert {"gpu1", "runs on x8 of x16", "31.5 of 63.0 GB/s", "mlx5_4/1 ib2", "NVLink domain"} <= set(texts)
+    wide, narrow = (ElementTree.fromstring(one) for one in re.findall(r"<svg .*?</svg>", page, re.DOTALL))
+    texts, fewer = ([one.text for one in picture.iter(f"{_SVG}text")] for picture in (wide, narrow))
+    faults = {"gpu1", "runs on x8 of x16", "31.5 of 63.0 GB/s", "mlx5_4/1 ib2", "runs on x2 of x4"}
+    assert {*faults, "NVLink domain"} <= set(texts)
+    assert faults <= set(fewer)
+    assert texts.count("18 x NVLink 450.0 GB/s") == fewer.count("18 x NVLink 450.0 GB/s") == 8
+    assert float(narrow.attrib["width"]) <= 800 - 48 < float(wide.attrib["width"]) <= 1400 - 48
 
 
 def test_rates_are_shown_by_level() -> None:
     words = " ".join(Page(as_html(measured(screen("healthy")))).words.split())
     assert "copy GPU to GPU, nvlink 56 20.0 20.0 9.0 to 11.0 9.0 to 9.6" in words
     assert "read disk to NUMA node 8 20.0 20.0 9.0 to 11.0 9.0" in words
+
+
+def test_slow_links_are_named_in_the_row_of_their_rate() -> None:
+    words = " ".join(Page(as_html(screen("six"))).words.split())
+    assert "NVLink 4 1 25.0 down gpu3/nvlink7" in words
+    assert "PCIe 5.0 x16 1 63.0 31.5 gpu1" in words
+    idle = " ".join(Page(as_html(report_of(node("desktop")))).words.split())
+    assert "PCIe 4.0 x16 1 31.5 4.0 gpu0 (no finding)" in idle
+
+
+def test_the_first_lines_say_what_to_do() -> None:
+    first = {
+        "six": "failed hgx Drain the node: 4 critical findings, 2 warnings.",
+        "nvme": "degraded hgx Inspect the node: 1 warning.",
+        "healthy": "ok hgx Keep the node: no finding.",
+    }
+    for name, text in first.items():
+        assert text in " ".join(Page(as_html(screen(name))).words.split())
 
 
 def test_what_has_no_evidence_is_listed() -> None:
@@ -138,8 +161,8 @@ def test_what_has_no_evidence_is_listed() -> None:
 
 def test_measured_rates_have_a_matrix() -> None:
     words = Page(as_html(measured(screen("healthy")))).words
-    assert "Measured: copy, gpu to gpu" in words
-    assert "Measured: copy, numa to gpu" in words
+    assert "Measured: copy, GPU to GPU" in words
+    assert "Measured: copy, NUMA node to GPU" in words
 
 
 def test_an_unknown_verdict_says_why() -> None:

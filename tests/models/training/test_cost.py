@@ -179,8 +179,8 @@ def test_in_words() -> None:
         "  llama3-70b,tp=8,dp=64,tokens=4M on 512 GPUs: a step of 8.53 s takes 6.9 % longer (0 % where",
         "    all messages hide behind computing, 10 % where none does): 793 GPU-hours a day, as all wait",
         "    for this node",
-        "  all_reduce and alltoall take 1.06 times as long; all_reduce over the fabric takes 1.59 times",
-        "    as long",
+        "  all_reduce and alltoall inside the node take 1.06 times as long; all_reduce over the fabric",
+        "    takes 1.59 times as long",
         "  gradients limit a step below 1,707 tokens per GPU, without the findings below 1,078",
         "  this node reads its part of a checkpoint in 3 s, expected 3 s",
     ]
@@ -195,9 +195,12 @@ def test_in_words() -> None:
     [
         ({}, []),
         ({"all_reduce": 1.0, "alltoall": 1.004}, ["no collective is slower"]),
-        ({"all_reduce": 1.5}, ["all_reduce takes 1.5 times as long"]),
-        ({"a": 1.5, "b@fabric": 1.0}, ["a takes 1.5 times as long; b over the fabric is not slower"]),
-        ({"a": 1.5, "b": 1.5, "c": 1, "d": 1}, ["a and b take 1.5 times as long; c and d are not slower"]),
+        ({"all_reduce": 1.5}, ["all_reduce inside the node takes 1.5 times as long"]),
+        ({"a": 1.5, "b@fabric": 1.0}, ["a inside the node takes 1.5 times as long; b over the fabric is not slower"]),
+        (
+            {"a": 1.5, "b": 1.5, "c": 1},
+            ["a and b inside the node take 1.5 times as long; c inside the node is not slower"],
+        ),
     ],
 )
 def test_collectives_in_words(impact: dict[str, float], words: list[str]) -> None:
