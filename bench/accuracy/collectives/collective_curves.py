@@ -90,11 +90,11 @@ def read() -> dict[tuple[str, str], Curve]:
 
 
 @cache
-def known(grade: str, without: str) -> Algorithms:
-    """The catalog's values for such links without the rows of a platform."""
+def known(grade: str, without: str, machine: str = "") -> Algorithms:
+    """The catalog's values for such links and machine type without the rows of a platform."""
     rest = tuple(one for one in links().measured if one.platform != without)
     rows = [one for one in collectives() if one.platform != without]
-    return algorithms_of(grade, msgspec.structs.replace(links(), measured=rest), rows)
+    return algorithms_of(grade, msgspec.structs.replace(links(), measured=rest), rows, machine)
 
 
 def predicted(setup: Setup, op: str, size: int, without: str) -> float:
@@ -104,7 +104,7 @@ def predicted(setup: Setup, op: str, size: int, without: str) -> float:
 
 def bounds_of(setup: Setup, op: str, size: int, without: str) -> tuple[float, float]:
     """Low and high bus bandwidth in GB/s."""
-    slow, _, fast = bounds(op, _group(setup), known(setup.grade, without), "node", setup.switched)
+    slow, _, fast = bounds(op, _group(setup), known(setup.grade, without, setup.machine), "node", setup.switched)
     return _bus(setup, op, size, slow), _bus(setup, op, size, fast)
 
 
@@ -114,7 +114,7 @@ def _bus(setup: Setup, op: str, size: int, pace: Pace) -> float:
 
 
 def _pace(setup: Setup, op: str, without: str) -> Pace:
-    return pace_of(op, _group(setup), known(setup.grade, without), "node", setup.switched)
+    return pace_of(op, _group(setup), known(setup.grade, without, setup.machine), "node", setup.switched)
 
 
 def _group(setup: Setup) -> list[Level]:

@@ -18,7 +18,10 @@ class Setup(Struct, frozen=True):
     node_rate: float = 0.0
     switched: bool = False
     held_back: bool = False  # no row of the catalog comes from this platform
+    machine: str = ""  # type in platforms.toml, if the catalog can have rows of it
 
+
+MEGA = "gcp-a3-megagpu-8g"
 
 SETUPS: Mapping[str, Setup] = {
     "4xA100 NV4 mesh allreduce w2": Setup("4xA100 mesh", "nvlink3", 2, 100e9),
@@ -60,9 +63,32 @@ SETUPS: Mapping[str, Setup] = {
     "2 nodes of 8xMI355X OCI": Setup("8xMI355X OCI", "xgmi", 8, 537.6e9, 2, 400e9),
     "4 nodes of 8xMI355X OCI": Setup("8xMI355X OCI", "xgmi", 8, 537.6e9, 4, 400e9),
     "GB300 2 racks of 64 GPUs": Setup("OCI GB300", "nvlink5", 64, 900e9, 2, 6400e9, True),
-    "2 nodes of A3 Mega": Setup("GCP A3 Mega", "nvlink4", 8, 450e9, 2, 200e9, True, True),
+    "2 nodes of A3 Mega": Setup("A3 Mega dstack", "nvlink4", 8, 450e9, 2, 200e9, True, True, MEGA),
     "2 nodes of A3 Ultra": Setup("GCP A3 Ultra", "nvlink4", 8, 450e9, 2, 400e9, True),
     "2 nodes of 8xH100 IB": Setup("wutz H100", "nvlink4", 8, 450e9, 2, 400e9, True, True),
     "8xB200 Vultr": Setup("Vultr B200", "nvlink5", 8, 900e9, switched=True),
     "2 nodes of 8xB200 Vultr": Setup("Vultr B200", "nvlink5", 8, 900e9, 2, 400e9, True),
+    # Of twelve later platforms in alphabetical order, every second one is held back, from the second one on.
+    "AML NDmv4, 1 node": Setup("AML NDmv4", "nvlink3", 8, 300e9),
+    "2 nodes of AML NDmv4": Setup("AML NDmv4", "nvlink3", 8, 300e9, 2, 200e9),
+    "2 nodes of Azure NDv5": Setup("Azure NDv5", "nvlink4", 8, 450e9, 2, 400e9, True, True),
+    "4 nodes of 4xMI250X": Setup("Cray MI250X", "xgmi", 8, 300e9, 4, 100e9),
+    "8xA100 FAIR": Setup("FAIR A100", "nvlink3", 8, 300e9, held_back=True),
+    "2 nodes of A100 FAIR": Setup("FAIR A100", "nvlink3", 8, 300e9, 2, 200e9, held_back=True),
+    "2 nodes of A3 High": Setup("GCP A3 High", "nvlink4", 8, 450e9, 2, 100e9, True, machine="gcp-a3-highgpu-8g"),
+    "128 nodes of 8xH100": Setup("H100 of 128 nodes", "nvlink4", 8, 450e9, 128, 400e9, True, True),
+    "2 nodes of 8xH100 HGX": Setup("H100 two hosts", "nvlink4", 8, 450e9, 2, 400e9, True),
+    "16 nodes of Kestrel": Setup("Kestrel", "nvlink4", 4, 450e9, 16, 50e9, held_back=True),
+    "2 nodes of 8xMI300X RoCE": Setup("MI300X two nodes", "xgmi", 8, 448e9, 2, 400e9),
+    "2 nodes of 8xH100 Nebius": Setup("Nebius H100", "nvlink4", 8, 450e9, 2, 400e9, True, True),
+    "GB200 2 racks of 64 GPUs": Setup("OCI GB200", "nvlink5", 64, 900e9, 2, 3200e9, True),
+    "2 nodes of 8xH100 OCI": Setup("OCI H100", "nvlink4", 8, 450e9, 2, 400e9, True, True),
+    # Further sources of earlier platforms. Of the sources of A3 Mega, those of Slurm and of GKE are in the catalog.
+    "2 nodes of A100 OCI 40GB": Setup("OCI A100", "nvlink3", 8, 300e9, 2, 200e9, held_back=True),
+    "2 nodes of 8xMI355X Vultr": Setup("8xMI355X Vultr", "xgmi", 8, 537.6e9, 2, 400e9),
+    "2 nodes of A3 Ultra, SkyPilot": Setup("GCP A3 Ultra", "nvlink4", 8, 450e9, 2, 400e9, True),
+    "2 nodes of A3 Mega, Slurm": Setup("A3 Mega Slurm", "nvlink4", 8, 450e9, 2, 200e9, True, machine=MEGA),
+    "2 nodes of A3 Mega, GKE": Setup("A3 Mega GKE", "nvlink4", 8, 450e9, 2, 200e9, True, machine=MEGA),
+    "2 nodes of A3 Mega, older dstack": Setup("A3 Mega dstack", "nvlink4", 8, 450e9, 2, 200e9, True, True, MEGA),
+    "2 nodes of A3 Mega, NeMo lab": Setup("A3 Mega lab", "nvlink4", 8, 450e9, 2, 200e9, True, True, MEGA),
 }
