@@ -25,8 +25,8 @@ from .network_tiers import Level
 Points: TypeAlias = tuple[tuple[float, float], ...]
 _CHUNKS = 1 << 20  # of a broadcast; so many that filling the ring takes no time
 _PASSES = {"all_reduce": 2}  # over a ring; all others pass it once
-# Rate inside nodes of reductions in switches over several nodes, relative to a single node: 0.91 to 0.95 for two p5, Dell
-# H200, Nebius H200 and HGX H100 (further_curves.csv in bench/accuracy/collectives).
+# Rate inside nodes of reductions in switches over several nodes, relative to a single node: 0.91 to 0.95 for two p5,
+# Dell H200, Nebius H200 and HGX H100 (further_curves.csv in bench/accuracy/collectives).
 _ACROSS = 0.94
 FEWEST_SWITCHED = 5  # minimum number of GPUs for reductions in a node's switches in NCCL (links.toml: five H200)
 
@@ -104,7 +104,8 @@ def bounds(
     op: str, group: Sequence[Level], algorithms: Algorithms, inside: str, switched: bool = False
 ) -> tuple[Pace, Pace, Pace]:
     """The slowest, usual and fastest good machines. Between nodes, NCCL may reduce in no switch: the slowest use a
-    ring, if it is slower, and wait for its steps. Inside a node, a rate of the ring means that the reduction in switches (NVLS) is off.
+    ring, if it is slower, and wait for its steps. Inside a node, a rate of the ring means that the reduction in
+    switches (NVLS) is off.
     """
     slow, usual, fast = algorithms.each()
     near, far = [one for one in group if one.name == inside], [one for one in group if one.name != inside]

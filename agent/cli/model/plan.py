@@ -17,7 +17,8 @@ JOB is a model and its layout: llama3-70b,tp=8,pp=4,dp=64,tokens=4M
   tp cp pp ep  tensor, context, pipeline, expert parallelism; dp: data parallelism (the rest)
   zero     shards over dp: 0 nothing, 1 optimizer (default), 2 + gradients, 3 + weights (FSDP)
   micro    sequences per micro-batch; interleave: model parts per stage
-  recompute    repeat whole layers to save memory (scores, norms and activations always are)
+  recompute    repeat whole layers to save memory (scores, norms and activations always are);
+               recompute=4: only 4 layers of each stage
   fp8 fp4      matrix products and messages to experts; deepep: one message per token and node
   zb dualpipe  pipelines that fill gaps with weight gradients; vocab: all stages share the output
   tokens   tokens per step (4M, 1k per GPU), or gbs: sequences per step; seq: tokens per sequence
