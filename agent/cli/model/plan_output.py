@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 
 from ....exporters.text import plan as exporter
+from ....exporters.text.plan_storage import Stored
 from ....models.training.planner import Plan, other
 from ....models.training.step_time import Step
 from ...inputs.site_file import BadInput
-from .plan_api import checkpoints, plan, sweep
+from .plan_api import checkpoints, mounts, plan, readings, sweep
 from .where import Where
 
 
@@ -23,10 +24,10 @@ def rendered(job: str, where: Where, top: int | None, form: str, plot: str | Non
     if plot is not None:
         steps = best.best if best else [one for one in (found.step, better) if one]
         _draw(found, steps, plot)
-    saved = checkpoints(job, where, found)
+    stored = Stored(checkpoints(job, where, found), readings(where, found), mounts(where))
     if form == "json":
-        return exporter.as_json(found, better, best, saved)
-    return exporter.as_text(found, better, tokens, saved) if best is None else exporter.as_table(found, best)
+        return exporter.as_json(found, better, best, stored)
+    return exporter.as_text(found, better, tokens, stored) if best is None else exporter.as_table(found, best)
 
 
 def _tokens(text: str | None) -> float | None:
