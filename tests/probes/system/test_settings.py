@@ -24,7 +24,10 @@ GROUPS, HUGE = "sys/kernel/iommu_groups", "sys/kernel/mm/transparent_hugepage"
 VERSION = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023\nGCC version:"
 LIMIT = "Max locked memory         8388608              unlimited            bytes"
 LIMITS = f"Limit                     Soft Limit           Hard Limit           Units\n{LIMIT}"
-STATUS = "Name:\tbash\nCapEff:\t00000000a80425fb\nCapBnd:\t00000000a8842dfb\nSeccomp:\t2\nCpus_allowed_list:\t0-55\nMems_allowed_list:\t0"
+STATUS = (
+    "Name:\tbash\nCapEff:\t00000000a80425fb\nCapBnd:\t00000000a8842dfb\nSeccomp:\t2\n"
+    "Cpus_allowed_list:\t0-55\nMems_allowed_list:\t0"
+)
 GPUS = {f"sys/bus/pci/drivers/nvidia/0000:{bus}:00.0": Link(f"../../../../devices/{bus}") for bus in ("17", "31")}
 FILES: dict[str, Entry] = {
     **GPUS,
