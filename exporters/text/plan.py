@@ -33,13 +33,16 @@ _SAYS = {
 }
 
 
-def as_text(plan: Plan, better: Step | None, train: float | None = None, stored: Stored = NOTHING_STORED) -> str:
+def as_text(
+    plan: Plan, better: Step | None, train: float | None = None, stored: Stored = NOTHING_STORED, chosen: int = 0
+) -> str:
     """One layout: step time, memory and bottleneck. `better`: a faster layout, or None.
 
     `train`: tokens of the whole training, whose duration in days is shown too. `stored`: its checkpoint and its data.
+    `chosen`: the layout is the best of so many, because the job names none.
     """
     lines = [
-        *_heading(plan),
+        *_heading(plan, chosen=chosen),
         *_step(plan),
         *_training(plan, train),
         *storage_lines(stored, WIDTH, _LABEL),
@@ -53,7 +56,7 @@ def as_text(plan: Plan, better: Step | None, train: float | None = None, stored:
         what, _ = binding(better)
         text = f"{better.layout}: {_seconds(better.usual)} a step, {gain:.0%} less; bound by {_SAYS[what]}"
         lines += ["", *hanging(f"{'better':<{_LABEL}}", text, WIDTH)]
-    else:
+    elif not chosen:
         lines += ["", *hanging(f"{'better':<{_LABEL}}", "no other layout is faster", WIDTH)]
     return _text(lines)
 
@@ -117,13 +120,13 @@ def _step_json(step: Step) -> dict[str, object]:
     return {"as": str(step.layout), "binds": binding(step)[0], **msgspec.to_builtins(step)}
 
 
-def _heading(plan: Plan, layout: bool = True) -> Iterator[str]:
+def _heading(plan: Plan, layout: bool = True, chosen: int = 0) -> Iterator[str]:
     cluster, job = plan.cluster, plan.job
     many = f"{cluster.gpus} x {cluster.gpu.name} in machines of type {safe(cluster.name)}"
     batch = f"{_grouped(job.tokens)} tokens a step, in sequences of {job.sequence}"
     yield from wrap(f"{job.network.name} on {many}; {batch}", WIDTH)
     if layout:
-        yield str(plan.step.layout)
+        yield str(plan.step.layout) + (f" (the fastest of {_grouped(chosen)} layouts that fit)" if chosen else "")
     yield from _measured(plan)
     yield ""
 

@@ -18,6 +18,7 @@ class Stored(Struct, frozen=True):
     checkpoints: Sequence[Checkpoint] = ()
     readings: Sequence[Reading] = ()
     mounts: Sequence[tuple[str, FileSystem]] = ()
+    asked: float | None = None  # bytes of the checkpoint that the job names
 
 
 NOTHING_STORED = Stored()
@@ -28,6 +29,11 @@ def storage_lines(stored: Stored, width: int, label: int) -> Iterator[str]:
     for one in stored.checkpoints:
         times = f"{duration(one.write)} to write to {safe(one.mount)}, {duration(one.read)} to read"
         yield from hanging(f"{'checkpoint':<{label}}", f"{one.size / 1e12:.3g} TB: {times}", width)
+    if stored.asked and not stored.checkpoints:
+        text = (
+            f"{stored.asked / 1e12:.3g} TB: its time is not known; describe the storage as [[storage]] in the site file"
+        )
+        yield from hanging(f"{'checkpoint':<{label}}", text, width)
     for read in stored.readings:
         yield from hanging(f"{'data':<{label}}", _read(read), width)
     for mount, system in stored.mounts:

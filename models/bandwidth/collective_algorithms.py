@@ -10,12 +10,14 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..catalog.collectives import Collective, Transport, collectives, transport_of
 from ..catalog.links import Links
+from ..catalog.nearest_collectives import Nearest, converted, median_of, votes_of
 from ..facts.averages import median
 from . import network_tiers as over
 from .collectives import bus_factor
@@ -104,7 +106,7 @@ def algorithms_of(
     ring = attainable(grade, RING, known=links)
     if ring is None:
         raise LookupError(f"nothing is published of collectives over {grade}")
-    known = _Known(family(grade), machine)
+    known = Nearest(family(grade), machine)
     in_node = [one for one in measured if one.nodes == 1]
     reduced = [one for one in in_node if one.op == RING]
     rings = [one for one in in_node if one.way == "ring"]
@@ -123,7 +125,7 @@ def algorithms_of(
     return Algorithms(near, _between([one for one in measured if one.nodes > 1], between))
 
 
-def _between(rows: Sequence[Collective], known: _Known) -> dict[str, Algorithm]:
+def _between(rows: Sequence[Collective], known: Nearest) -> dict[str, Algorithm]:
     """Between nodes. An operation without rows of this machine type or transport uses those of the other rings."""
     reduced = [one for one in rows if one.op == RING]
     gathers = [one for one in rows if one.op in _GATHERS]
@@ -134,8 +136,10 @@ def _between(rows: Sequence[Collective], known: _Known) -> dict[str, Algorithm]:
     }
     far = dict[str, Algorithm]()
     for op, mine in own.items():
-        others = known.of_transport([*reduced, *gathers])
-        chosen = mine if known.of_transport(mine) or not others else others
+        way: Literal["ring", "in-network"] = "in-network" if op == SWITCHED else "ring"
+        others = [converted(one, op == "all_gather", way) for one in (*reduced, *gathers)]
+        chosen = next((some for nearest in (known.of_machine, known.of_transport) for each in (mine, others)
+                       if (some := nearest(each))), mine)  # fmt: skip
         found = _algorithm(known, chosen, _hops, _of_rows(known, chosen), _levels)
         far[op] = replace(found, once=_once_of(known, mine))
     exchanged = [one for one in rows if one.op == DIRECT]
@@ -144,18 +148,18 @@ def _between(rows: Sequence[Collective], known: _Known) -> dict[str, Algorithm]:
     return far | {SENT: _sent(far[RING], known, [one for one in rows if one.op == SENT])}
 
 
-def _once_of(known: _Known, rows: Sequence[Collective]) -> bool:
+def _once_of(known: Nearest, rows: Sequence[Collective]) -> bool:
     """Whether an AllReduce over two nodes was faster on most of these platforms than a ring over their NICs can be."""
     pairs = known.nearest([one for one in rows if one.op == RING and one.nodes == 2 and (one.bus or one.once)])
     return 2 * sum(one.once for one in pairs) > len(pairs)
 
 
-def _sent(ring: Algorithm, known: _Known, rows: Sequence[Collective]) -> Algorithm:
+def _sent(ring: Algorithm, known: Nearest, rows: Sequence[Collective]) -> Algorithm:
     """Messages between two nodes. Their startup times are not published; those of a hop of a ring apply."""
     if not rows:
         return ring
     share = _of_rows(known, rows)
-    latency = _median(known.nearest(rows), lambda one: one.latency, ring.latency)
+    latency = median_of(known.nearest(rows), lambda one: one.latency, ring.latency)
     return replace(ring, share=share.typical, low=share.low, high=share.high, latency=latency, source=share.source)
 
 
@@ -163,32 +167,7 @@ def _scaled(share: Attainable, factor: float) -> Attainable:
     return replace(share, low=share.low * factor, typical=share.typical * factor, high=share.high * factor)
 
 
-class _Known(Struct, frozen=True):
-    """The links and the machine type that the parameters are for.
-
-    Inside a node the grade of the links decides, between nodes the transport. Without a grade all links are equally
-    near.
-    """
-
-    grade: str
-    machine: str
-    transport: Transport | None = None
-
-    def nearest(self, rows: Sequence[Collective]) -> Sequence[Collective]:
-        """Rows of the machine type; else of the grade or transport, of the kind of links, or all."""
-        kind = self.grade.rstrip("0123456789")
-        ours = [one for one in rows if self.machine and self.machine in one.machines]
-        carried = self.of_transport(rows)
-        alike = [one for one in rows if one.grade == self.grade]
-        near = [one for one in rows if one.grade.rstrip("0123456789") == kind]
-        return next((some for some in (ours, carried, alike, near) if some), rows)
-
-    def of_transport(self, rows: Sequence[Collective]) -> Sequence[Collective]:
-        """Rows whose messages between nodes are carried as here."""
-        return [one for one in rows if one.transport == self.transport]
-
-
-def _of_rows(known: _Known, rows: Sequence[Collective]) -> Attainable:
+def _of_rows(known: Nearest, rows: Sequence[Collective]) -> Attainable:
     """The shares that rows between nodes reach of the rated rate. Without rows all of it."""
     chosen = known.nearest([one for one in rows if one.bus])
     if not chosen:
@@ -203,7 +182,7 @@ def _of_rows(known: _Known, rows: Sequence[Collective]) -> Attainable:
 
 
 def _algorithm(
-    known: _Known,
+    known: Nearest,
     rows: Sequence[Collective],
     times: Callable[[Collective], float],
     share: Attainable,
@@ -216,7 +195,7 @@ def _algorithm(
     deep = depth or times
 
     def middle(value: Callable[[Collective], float | None], default: float) -> float:
-        return _median(known.nearest([one for one in rows if value(one) is not None]), value, default)
+        return median_of(known.nearest([one for one in rows if value(one) is not None]), value, default)
 
     startup, power = _startup(known.nearest([one for one in rows if one.startup]), times)
     return Algorithm(
@@ -237,7 +216,7 @@ def _startup(rows: Sequence[Collective], times: Callable[[Collective], float]) -
     """
     if not rows:
         return 0.0, 1.0
-    short, long = (_median(rows, lambda one, x=x: _begun(one, times(one), x), 0.0) for x in _TIMES)  # type: ignore[misc]
+    short, long = (median_of(rows, lambda one, x=x: _begun(one, times(one), x), 0.0) for x in _TIMES)  # type: ignore[misc]
     power = 1 - math.log(long / short) / math.log(_TIMES[1] / _TIMES[0])
     power = min(1.0, max(power, 0.05))
     return (short / _TIMES[0] ** (1 - power)) ** (1 / power), power
@@ -248,9 +227,9 @@ def _begun(one: Collective, steps: float, ideal: float) -> float:
     return float(((one.startup or 0.0) / steps) ** power * ideal ** (1 - power))
 
 
-def _spread(known: _Known, rows: Sequence[Collective], times: Callable[[Collective], float]) -> float:
+def _spread(known: Nearest, rows: Sequence[Collective], times: Callable[[Collective], float]) -> float:
     near = known.nearest(rows)
-    votes = _votes(near, lambda one: one.startup and one.startup / times(one))
+    votes = votes_of(near, lambda one: one.startup and one.startup / times(one))
     if not votes or any(known.machine in one.machines for one in near):
         return SPREAD
     margins = _MARGINS_BETWEEN if known.transport else _MARGINS
@@ -258,18 +237,6 @@ def _spread(known: _Known, rows: Sequence[Collective], times: Callable[[Collecti
     spread = max(SPREAD, margin * max(max(votes) / usual, usual / min(votes)))
     alike = any(known.transport in (one.transport, None) and known.grade in (one.grade, "") for one in near)
     return spread if alike else spread * _OTHER_LINKS
-
-
-def _median(rows: Iterable[Collective], value: Callable[[Collective], float | None], default: float) -> float:
-    """The median over platforms; each platform has one vote."""
-    return median(_votes(rows, value) or [default])
-
-
-def _votes(rows: Iterable[Collective], value: Callable[[Collective], float | None]) -> list[float]:
-    votes = defaultdict[str, list[float]](list)
-    for one in rows:
-        votes[one.platform].append(value(one) or 0.0)
-    return [median(several) for several in votes.values()]
 
 
 def rated_bus(one: Collective) -> float:

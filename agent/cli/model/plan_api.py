@@ -46,9 +46,20 @@ def sweep(job: str, where: Where, best: int = 10) -> tuple[Plan, Sweep]:
         raise BadInput(str(wrong)) from None
 
 
+def names_layout(job: str, where: Where) -> bool:
+    """Whether the job names any part of a layout. Raises BadInput."""
+    spec = _job(job, where)
+    return bool(spec.fields or set(spec.flags) - {"precision"})
+
+
+def size_of(job: str, where: Where) -> float | None:
+    """Bytes of the checkpoint that the job names. Raises BadInput."""
+    return _job(job, where).checkpoint
+
+
 def checkpoints(job: str, where: Where, found: Plan) -> list[Checkpoint]:
     """The checkpoint of a job on each network file system of the site file. Raises BadInput."""
-    size = _job(job, where).checkpoint
+    size = size_of(job, where)
     return [checkpoint_of(found.job, found.cluster, store, size) for store in site(where.site).storage]
 
 

@@ -235,6 +235,22 @@ def test_checkpoints_on_storage_of_the_site_file(tmp_path: Path) -> None:
     assert "write: rates are bytes per second: 4.2e9 is 4.2 GB/s" in " ".join(refused.output.split())
 
 
+def test_a_checkpoint_without_storage_says_what_is_needed() -> None:
+    done = " ".join(run("llama3-8b,zero=3,recompute,ckpt=1TB", *DGX).output.split())
+    assert "checkpoint 1 TB: its time is not known; describe the storage as [[storage]] in the site file" in done
+
+
+def test_a_model_without_a_layout_gets_the_fastest_one() -> None:
+    """The first question of most users. Without a layout, 70B do not fit."""
+    alone, best = run("llama3-70b", *DGX), run("llama3-70b", *DGX, "--sweep", "--top", "1")
+    assert alone.exit_code == 0
+    layout, _, text = alone.output.splitlines()[2].partition(" ")
+    assert re.fullmatch(r"\(the fastest of \d[\d ]* layouts that fit\)", text)
+    assert layout in best.output
+    named = run(f"llama3-70b,{layout}", *DGX)
+    assert named.output.splitlines()[3:10] == alone.output.splitlines()[3:10]
+
+
 def test_reads_of_training_data_on_storage_of_the_site_file(tmp_path: Path) -> None:
     """One read of 8192 x 4 bytes for each of 512 sequences of a step."""
     site = tmp_path / "site.toml"
