@@ -237,7 +237,7 @@ def steps(bed: str, job: str) -> tuple[Step, Step, str]:
     spec = read_job(job)
     layout, cluster = cluster_for(place(bed).bed.snapshot, spec)
     each = (
-        {op: replace(one, startup=0.0) for op, one in known.items()}
+        {op: replace(one, startup=0.0, latency=0.0) for op, one in known.items()}
         for known in (cluster.algorithms.near, cluster.algorithms.far)
     )
     bare = replace(cluster, algorithms=Algorithms(*each))

@@ -112,7 +112,7 @@ def bounds(
     ways = {False, switched} if far else {switched}
     slowest = max((pace_of(op, group, slow, inside, on) for on in ways), key=lambda pace: pace.per_byte)
     if far and op == RING:
-        around = 2 * over.ring_latency(over.ranks_of(near), over.ranks_of(far))
+        around = 2 * over.ring_latency(over.ranks_of(near), over.ranks_of(far), simple=True)
         slowest = replace(slowest, latency=max(slowest.latency, around))
     return slowest, pace_of(op, group, usual, inside, switched), pace_of(op, group, fast, inside, switched)
 
@@ -168,7 +168,7 @@ def _beyond(op: str, inside: int, far: Sequence[Level], algorithm: Algorithm, sw
     hops = over.hops(op, inside, over.ranks_of(far), switched)
     ideal = _per_byte(op, far) if op == "broadcast" else over.between(op, inside, far, algorithm.once)
     latency = over.hops(op, 1, over.ranks_of(far)) * algorithm.latency
-    if op in ("all_gather", "reduce_scatter"):
+    if latency and op in ("all_gather", "reduce_scatter"):
         latency = max(latency, over.ring_latency(inside, over.ranks_of(far)))
     held = over.slowest(far).name
     return Pace(ideal / algorithm.share, hops * algorithm.startup, algorithm.power, latency, held)

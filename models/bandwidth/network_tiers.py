@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from . import collectives
 
 _RING, _TREE, _NVLS, _NET = 3.4e-6, 4.0e-6, 25e-6, 14e-6  # seconds (NCCL src/graph/tuning.cc, protocol Simple)
+_RING_LL128, _NET_LL128 = 1.9e-6, 4.0e-6
 
 
 class Level(Struct, frozen=True):
@@ -70,18 +71,21 @@ def between(op: str, inside: int, far: Sequence[Level], once: bool = False) -> f
 def hops(op: str, inside: int, nodes: int, switched: bool = False) -> float:
     """Consecutive steps between nodes, in units of one hop over the network, for nodes with `inside` GPUs of the group.
 
-    The steps are those of NCCL's model (src/graph/tuning.cc, protocol Simple): an AllReduce goes up a tree and down, an
-    AllGather or ReduceScatter around a ring of all GPUs. A step inside a node takes part of the time of a hop.
+    The steps of an AllReduce are those of NCCL's model (src/graph/tuning.cc, protocol Simple): up a tree and down. A
+    step inside a node takes part of the time of a hop. The steps of a ring overlap, so that they only bound the time
+    of AllGathers from below (`ring_latency`).
     """
+    depth = math.ceil(math.log2(nodes))
     if op in ("all_gather", "reduce_scatter"):
-        return ring_latency(inside, nodes) / _NET
+        return depth
     below_nic = _NVLS / 2 if switched else (inside - 1) * _TREE
-    return (2 if op == "all_reduce" else 1) * (math.ceil(math.log2(nodes)) + below_nic / _NET)
+    return (2 if op == "all_reduce" else 1) * (depth + below_nic / _NET)
 
 
-def ring_latency(inside: int, nodes: int) -> float:
-    """Seconds of a message of a few bytes once around a ring of all GPUs."""
-    return (nodes - 1) * _NET + (inside - 1) * nodes * _RING
+def ring_latency(inside: int, nodes: int, simple: bool = False) -> float:
+    """Seconds of a message of a few bytes once around a ring of all GPUs, with the protocol LL128 or Simple."""
+    step, hop = (_RING, _NET) if simple else (_RING_LL128, _NET_LL128)
+    return (nodes - 1) * hop + (inside - 1) * nodes * step
 
 
 def all_to_all(size: float, levels: Sequence[Level]) -> float:
