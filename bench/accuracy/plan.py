@@ -124,7 +124,7 @@ def _print_runs() -> bool:
     good = middle <= MEDIAN
     print(
         f"\n- {'' if good else 'NOT MET: '}median absolute error {middle:.1%} of {len(errors)} runs (at most "
-        f"{MEDIAN:.0%}); fitted are two numbers, in models/training/step_time.py"
+        f"{MEDIAN:.0%}); fitted are three numbers, in models/training/step_time.py"
     )
     return good
 

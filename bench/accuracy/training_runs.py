@@ -36,6 +36,7 @@ class Published(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tokens: float | None = None
     source: str
     held_back: bool = False
+    later: bool = False  # held back before the present formulas were chosen
 
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,6 +70,7 @@ def main() -> int:
     print()
     _print_summary("fitted sources", [one for one in results if not one.run.held_back])
     _print_summary("held back", [one for one in results if one.run.held_back])
+    _print_summary("of these, held back before the present formulas", [one for one in results if one.run.later])
     return 0
 
 
@@ -104,6 +106,8 @@ def _print_summary(what: str, results: Sequence[Result]) -> None:
         ("mixtures of experts", [one for one in results if one.experts]),
         ("dense models", [one for one in results if not one.experts]),
     ):
+        if not mine:
+            continue
         middle = statistics.median(abs(one.error) for one in mine)
         inside = sum(one.inside for one in mine)
         ratio = statistics.median(one.step.slowest / one.step.fastest for one in mine)

@@ -21,7 +21,7 @@ def cost_lines(finding: Finding) -> list[str]:
     """What a finding costs: factors, "cannot run" or "not known". Nothing for a finding that only informs."""
     if finding.cost == "cannot run":
         return ["no job can use all GPUs of this node", *slower(finding.impact)]
-    if finding.cost == "unknown" and not finding.impact and finding.severity != "info":
+    if finding.cost == "unknown" and finding.severity != "info":
         return ["not known"]
     return slower(finding.impact)
 

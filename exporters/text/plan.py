@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
-from ...models.training.checkpoint import Checkpoint
 from ...models.training.memory import USABLE
 from ...models.training.planner import BUBBLE, COMPUTE, Plan, Sweep, binding, training_seconds
 from ...models.training.step_time import Step
+from .plan_storage import NOTHING_STORED, Stored, duration, storage_lines
 from .terminal import hanging, safe, wrap
 
 WIDTH = 98
@@ -33,16 +33,19 @@ _SAYS = {
 }
 
 
-def as_text(plan: Plan, better: Step | None, train: float | None = None, saved: Sequence[Checkpoint] = ()) -> str:
+def as_text(
+    plan: Plan, better: Step | None, train: float | None = None, stored: Stored = NOTHING_STORED, chosen: int = 0
+) -> str:
     """One layout: step time, memory and bottleneck. `better`: a faster layout, or None.
 
-    `train`: tokens of the whole training, whose duration in days is shown too. `saved`: its checkpoint on each store.
+    `train`: tokens of the whole training, whose duration in days is shown too. `stored`: its checkpoint and its data.
+    `chosen`: the layout is the best of so many, because the job names none.
     """
     lines = [
-        *_heading(plan),
+        *_heading(plan, chosen=chosen),
         *_step(plan),
         *_training(plan, train),
-        *_saved(saved),
+        *storage_lines(stored, WIDTH, _LABEL),
         "",
         *_parts(plan.step),
         "",
@@ -53,7 +56,7 @@ def as_text(plan: Plan, better: Step | None, train: float | None = None, saved: 
         what, _ = binding(better)
         text = f"{better.layout}: {_seconds(better.usual)} a step, {gain:.0%} less; bound by {_SAYS[what]}"
         lines += ["", *hanging(f"{'better':<{_LABEL}}", text, WIDTH)]
-    else:
+    elif not chosen:
         lines += ["", *hanging(f"{'better':<{_LABEL}}", "no other layout is faster", WIDTH)]
     return _text(lines)
 
@@ -84,7 +87,7 @@ _LEGEND = (
 )
 
 
-def as_json(plan: Plan, better: Step | None, sweep: Sweep | None, saved: Sequence[Checkpoint] = ()) -> str:
+def as_json(plan: Plan, better: Step | None, sweep: Sweep | None, stored: Stored = NOTHING_STORED) -> str:
     """The plan or the sweep as JSON: seconds, bytes, shares."""
     steps = sweep.best if sweep else (plan.step,)
     content = {
@@ -105,7 +108,9 @@ def as_json(plan: Plan, better: Step | None, sweep: Sweep | None, saved: Sequenc
         "critical_tokens_per_gpu": plan.critical_tokens,
         "tensor_limit": plan.tensor_limit,
         "steps": [_step_json(step) for step in steps],
-        "checkpoints": saved,
+        "checkpoints": stored.checkpoints,
+        "reads": stored.readings,
+        "filesystems": [{"mount": mount, **msgspec.to_builtins(one)} for mount, one in stored.mounts],
         "better": None if better is None else _step_json(better),
     }
     return msgspec.json.format(msgspec.json.encode(content), indent=2).decode() + "\n"
@@ -115,13 +120,13 @@ def _step_json(step: Step) -> dict[str, object]:
     return {"as": str(step.layout), "binds": binding(step)[0], **msgspec.to_builtins(step)}
 
 
-def _heading(plan: Plan, layout: bool = True) -> Iterator[str]:
+def _heading(plan: Plan, layout: bool = True, chosen: int = 0) -> Iterator[str]:
     cluster, job = plan.cluster, plan.job
     many = f"{cluster.gpus} x {cluster.gpu.name} in machines of type {safe(cluster.name)}"
     batch = f"{_grouped(job.tokens)} tokens a step, in sequences of {job.sequence}"
     yield from wrap(f"{job.network.name} on {many}; {batch}", WIDTH)
     if layout:
-        yield str(plan.step.layout)
+        yield str(plan.step.layout) + (f" (the fastest of {_grouped(chosen)} layouts that fit)" if chosen else "")
     yield from _measured(plan)
     yield ""
 
@@ -148,12 +153,6 @@ def _training(plan: Plan, train: float | None) -> Iterator[str]:
         days = training_seconds(plan.job, plan.step, train) / 86400
         text = f"{train / 1e12:.3g}T tokens take {days:.3g} days, if nothing ever fails"
         yield from hanging(f"{'training':<{_LABEL}}", text, WIDTH)
-
-
-def _saved(saved: Sequence[Checkpoint]) -> Iterator[str]:
-    for one in saved:
-        times = f"{_seconds(one.write)} to write to {safe(one.mount)}, {_seconds(one.read)} to read"
-        yield from hanging(f"{'checkpoint':<{_LABEL}}", f"{one.size / 1e12:.3g} TB: {times}", WIDTH)
 
 
 def _measured(plan: Plan) -> Iterator[str]:
@@ -207,11 +206,7 @@ def _grouped(number: float) -> str:
 
 def _seconds(value: float) -> str:
     """ "12.3 s", "456 ms"; "-" for zero."""
-    if value < 5e-7:
-        return "-"
-    if value >= 1:
-        return f"{value:.3g} s" if value < 1000 else f"{value:.0f} s"
-    return f"{value * 1e3:.3g} ms"
+    return "-" if value < 5e-7 else duration(value)
 
 
 def _text(lines: list[str]) -> str:

@@ -10,25 +10,28 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..catalog.collectives import Collective, collectives
+from ..catalog.collectives import Collective, Transport, collectives, transport_of
 from ..catalog.links import Links
+from ..catalog.nearest_collectives import Nearest, converted, median_of, votes_of
 from ..facts.averages import median
 from . import network_tiers as over
 from .collectives import bus_factor
 from .efficiency import Attainable, attainable, family, interval
 from .network_tiers import Level
 
+_TIMES = (3e-6, 300e-6)  # seconds of a step at the rate of long messages
 _SWITCHED = 8  # number of ranks in the measured bus bandwidths of reductions in switches
 # Startup times differ between good machines at least by this factor. The fits of 8 A100 are 105 and 115 us, of 8 H100
 # and H200 63 to 76 us; the published latencies of two p5 are 55 and 65 us. Beyond the extremes of one, two, three and
 # more platforms there is a margin. With both, nine of ten published rates are inside the interval that the other
 # platforms give (bench/accuracy/collectives/collective_curves.py).
 SPREAD = 1.4
-_MARGINS = (2.0, 1.6, 1.3)
+_MARGINS, _MARGINS_BETWEEN = (2.0, 1.6, 1.3), (3.0, 2.0, 1.5)  # inside a node, between nodes
 _OTHER_LINKS = 1.5  # factor on the spread if no row is of the grade
 _BETWEEN = 0.9  # factor on the low, and its inverse on the high, of shares between nodes
 RING, SWITCHED, DIRECT, SENT = "all_reduce", "all_reduce-nvls", "alltoall", "sendrecv"
@@ -51,6 +54,7 @@ class Algorithm(Struct, frozen=True):
     low: float
     high: float
     source: str = ""
+    once: bool = False  # between two nodes, an AllReduce passes each NIC with the array once, instead of twice
     spread: float = SPREAD  # factor on startup and latency of the slowest good machines, and divisor of the fastest
 
 
@@ -59,7 +63,7 @@ class Algorithms(Struct, frozen=True):
 
     Inside a node: rings for all_reduce, all_gather, reduce_scatter and broadcast; "all_reduce-nvls" is reduced in the
     switches, with the share of the rate at which the array passes once; alltoall and sendrecv are direct. Between
-    nodes: "all_reduce" has rings and trees.
+    nodes: "all_reduce-nvls" is for nodes whose switches reduce, "all_reduce" for all others.
     """
 
     near: Mapping[str, Algorithm]
@@ -87,17 +91,22 @@ def known_algorithms(grade: str, machine: str = "") -> Algorithms:
 
 
 def algorithms_of(
-    grade: str, links: Links | None = None, rows: Iterable[Collective] | None = None, machine: str = ""
+    grade: str,
+    links: Links | None = None,
+    rows: Iterable[Collective] | None = None,
+    machine: str = "",
+    transport: Transport | None = None,
 ) -> Algorithms:
     """The algorithms from the given rows. LookupError: nothing is published about collectives over such links.
 
-    `machine` is the name of a machine type. Rows that were measured on this type replace all others.
+    `machine` is the name of a machine type. Rows that were measured on this type replace all others. `transport` is by
+    default that of the machine type.
     """
     measured = list(collectives() if rows is None else rows)
     ring = attainable(grade, RING, known=links)
     if ring is None:
         raise LookupError(f"nothing is published of collectives over {grade}")
-    known = _Known(family(grade), machine)
+    known = Nearest(family(grade), machine)
     in_node = [one for one in measured if one.nodes == 1]
     reduced = [one for one in in_node if one.op == RING]
     rings = [one for one in in_node if one.way == "ring"]
@@ -112,26 +121,45 @@ def algorithms_of(
     near[SWITCHED] = _algorithm(known, [one for one in reduced if one.way == "in-network"], _once, switched)
     direct = attainable(grade, DIRECT, known=links) or ring
     near[DIRECT] = _algorithm(known, [*exchanged, *stand_ins], _peers, direct)
-    return Algorithms(near, _between([one for one in measured if one.nodes > 1], replace(known, fewest=2)))
+    between = replace(known, grade="", transport=transport or transport_of(machine))  # the GPU links do not matter
+    return Algorithms(near, _between([one for one in measured if one.nodes > 1], between))
 
 
-def _between(rows: Sequence[Collective], known: _Known) -> dict[str, Algorithm]:
-    """Between nodes. Operations without rows use those of an AllReduce."""
-    of = {op: [one for one in rows if one.op == op] for op in (RING, DIRECT, SENT)}
-    gathers = [one for one in rows if one.op in _GATHERS] or of[RING]
-    times = {RING: _hops, "broadcast": _hops, DIRECT: _peers} | dict.fromkeys(_GATHERS, _hops)
-    chosen = {RING: of[RING], "broadcast": of[RING], DIRECT: of[DIRECT]} | dict.fromkeys(_GATHERS, gathers)
-    anywhere = replace(known, grade="")  # the links inside nodes do not matter for rates between them
-    far = {op: _algorithm(known, mine, times[op], _of_rows(anywhere, mine)) for op, mine in chosen.items()}
-    return far | {SENT: _sent(far[RING], anywhere, of[SENT])}
+def _between(rows: Sequence[Collective], known: Nearest) -> dict[str, Algorithm]:
+    """Between nodes. An operation without rows of this machine type or transport uses those of the other rings."""
+    reduced = [one for one in rows if one.op == RING]
+    gathers = [one for one in rows if one.op in _GATHERS]
+    own = {
+        RING: [one for one in reduced if one.way == "ring"],
+        SWITCHED: [one for one in reduced if one.way == "in-network"],
+        "all_gather": gathers,
+    }
+    far = dict[str, Algorithm]()
+    for op, mine in own.items():
+        way: Literal["ring", "in-network"] = "in-network" if op == SWITCHED else "ring"
+        others = [converted(one, op == "all_gather", way) for one in (*reduced, *gathers)]
+        chosen = next((some for nearest in (known.of_machine, known.of_transport) for each in (mine, others)
+                       if (some := nearest(each))), mine)  # fmt: skip
+        found = _algorithm(known, chosen, _hops, _of_rows(known, chosen), _levels)
+        far[op] = replace(found, once=_once_of(known, mine))
+    exchanged = [one for one in rows if one.op == DIRECT]
+    far[DIRECT] = _algorithm(known, exchanged, _peers, _of_rows(known, exchanged))
+    far |= {"broadcast": far[RING], "reduce_scatter": far["all_gather"]}
+    return far | {SENT: _sent(far[RING], known, [one for one in rows if one.op == SENT])}
 
 
-def _sent(ring: Algorithm, known: _Known, rows: Sequence[Collective]) -> Algorithm:
+def _once_of(known: Nearest, rows: Sequence[Collective]) -> bool:
+    """Whether an AllReduce over two nodes was faster on most of these platforms than a ring over their NICs can be."""
+    pairs = known.nearest([one for one in rows if one.op == RING and one.nodes == 2 and (one.bus or one.once)])
+    return 2 * sum(one.once for one in pairs) > len(pairs)
+
+
+def _sent(ring: Algorithm, known: Nearest, rows: Sequence[Collective]) -> Algorithm:
     """Messages between two nodes. Their startup times are not published; those of a hop of a ring apply."""
     if not rows:
         return ring
     share = _of_rows(known, rows)
-    latency = _median(known.nearest(rows), lambda one: one.latency, ring.latency)
+    latency = median_of(known.nearest(rows), lambda one: one.latency, ring.latency)
     return replace(ring, share=share.typical, low=share.low, high=share.high, latency=latency, source=share.source)
 
 
@@ -139,24 +167,7 @@ def _scaled(share: Attainable, factor: float) -> Attainable:
     return replace(share, low=share.low * factor, typical=share.typical * factor, high=share.high * factor)
 
 
-class _Known(Struct, frozen=True):
-    """The links and the machine type that the parameters are for. No grade: all rows are equally near."""
-
-    grade: str
-    machine: str
-    fewest: int = 1  # platforms of a grade or kind
-
-    def nearest(self, rows: Sequence[Collective]) -> Sequence[Collective]:
-        """Rows of the machine type; else of the grade, of the kind of links, or all."""
-        kind = self.grade.rstrip("0123456789")
-        ours = [one for one in rows if self.machine and self.machine in one.machines]
-        alike = [one for one in rows if one.grade == self.grade]
-        near = [one for one in rows if one.grade.rstrip("0123456789") == kind]
-        enough = (some for some in (alike, near) if len({one.platform for one in some}) >= self.fewest)
-        return ours or next(enough, rows)
-
-
-def _of_rows(known: _Known, rows: Sequence[Collective]) -> Attainable:
+def _of_rows(known: Nearest, rows: Sequence[Collective]) -> Attainable:
     """The shares that rows between nodes reach of the rated rate. Without rows all of it."""
     chosen = known.nearest([one for one in rows if one.bus])
     if not chosen:
@@ -171,7 +182,7 @@ def _of_rows(known: _Known, rows: Sequence[Collective]) -> Attainable:
 
 
 def _algorithm(
-    known: _Known,
+    known: Nearest,
     rows: Sequence[Collective],
     times: Callable[[Collective], float],
     share: Attainable,
@@ -184,12 +195,13 @@ def _algorithm(
     deep = depth or times
 
     def middle(value: Callable[[Collective], float | None], default: float) -> float:
-        return _median(known.nearest([one for one in rows if value(one) is not None]), value, default)
+        return median_of(known.nearest([one for one in rows if value(one) is not None]), value, default)
 
+    startup, power = _startup(known.nearest([one for one in rows if one.startup]), times)
     return Algorithm(
         share=share.typical,
-        startup=middle(lambda one: one.startup and one.startup / times(one), 0.0),
-        power=middle(lambda one: one.power, 1.0),
+        startup=startup,
+        power=power,
         latency=middle(lambda one: one.latency and one.latency / deep(one), 0.0),
         low=share.low,
         high=share.high,
@@ -198,26 +210,33 @@ def _algorithm(
     )
 
 
-def _spread(known: _Known, rows: Sequence[Collective], times: Callable[[Collective], float]) -> float:
+def _startup(rows: Sequence[Collective], times: Callable[[Collective], float]) -> tuple[float, float]:
+    """T of one step, and p, of the curve through the medians of T^p x^(1-p) at two times x: T and p of one platform
+    belong together.
+    """
+    if not rows:
+        return 0.0, 1.0
+    short, long = (median_of(rows, lambda one, x=x: _begun(one, times(one), x), 0.0) for x in _TIMES)  # type: ignore[misc]
+    power = 1 - math.log(long / short) / math.log(_TIMES[1] / _TIMES[0])
+    power = min(1.0, max(power, 0.05))
+    return (short / _TIMES[0] ** (1 - power)) ** (1 / power), power
+
+
+def _begun(one: Collective, steps: float, ideal: float) -> float:
+    power = one.power or 1.0
+    return float(((one.startup or 0.0) / steps) ** power * ideal ** (1 - power))
+
+
+def _spread(known: Nearest, rows: Sequence[Collective], times: Callable[[Collective], float]) -> float:
     near = known.nearest(rows)
-    votes = _votes(near, lambda one: one.startup and one.startup / times(one))
+    votes = votes_of(near, lambda one: one.startup and one.startup / times(one))
     if not votes or any(known.machine in one.machines for one in near):
         return SPREAD
-    usual, margin = median(votes), _MARGINS[min(len(votes), len(_MARGINS)) - 1]
+    margins = _MARGINS_BETWEEN if known.transport else _MARGINS
+    usual, margin = median(votes), margins[min(len(votes), len(margins)) - 1]
     spread = max(SPREAD, margin * max(max(votes) / usual, usual / min(votes)))
-    return spread if any(one.grade == known.grade for one in near) else spread * _OTHER_LINKS
-
-
-def _median(rows: Iterable[Collective], value: Callable[[Collective], float | None], default: float) -> float:
-    """The median over platforms; each platform has one vote."""
-    return median(_votes(rows, value) or [default])
-
-
-def _votes(rows: Iterable[Collective], value: Callable[[Collective], float | None]) -> list[float]:
-    votes = defaultdict[str, list[float]](list)
-    for one in rows:
-        votes[one.platform].append(value(one) or 0.0)
-    return [median(several) for several in votes.values()]
+    alike = any(known.transport in (one.transport, None) and known.grade in (one.grade, "") for one in near)
+    return spread if alike else spread * _OTHER_LINKS
 
 
 def rated_bus(one: Collective) -> float:
@@ -225,9 +244,12 @@ def rated_bus(one: Collective) -> float:
     if one.op == SENT:
         return one.rate
     free = math.inf if one.nodes > 1 else one.rate
-    levels = [Level("node", one.ranks // one.nodes, free), Level("fabric", one.nodes, one.rate)]
     inside = one.ranks // one.nodes
-    takes = over.all_to_all(one.ranks, levels) if one.op == DIRECT else over.between(one.op, inside, levels[1:])
+    levels = [Level("node", inside, free), Level("fabric", one.nodes, one.rate)]
+    if one.op == DIRECT:
+        takes = over.all_to_all(one.ranks, levels)
+    else:
+        takes = over.between(one.op, inside, levels[1:], one.once)
     return bus_factor(one.op, one.ranks) / takes
 
 
@@ -246,8 +268,13 @@ def _depth(one: Collective) -> float:
 
 
 def _hops(one: Collective) -> float:
-    """Hops between nodes, up a tree and down."""
-    return _passes(one) * math.ceil(math.log2(one.nodes))
+    """Hops between nodes."""
+    return over.hops(one.op, one.ranks // one.nodes, one.nodes, one.way == "in-network")
+
+
+def _levels(one: Collective) -> float:
+    """Hops of a message of a few bytes between nodes."""
+    return over.hops(one.op, 1, one.nodes)
 
 
 def _passes(one: Collective) -> float:

@@ -3,8 +3,8 @@
 A long message takes x seconds, from the formulas of network_tiers.py at the rates of good machines. A shorter message
 takes t = x + T^p x^(1-p), but no less than a message of a few bytes. With p = 1, T is Hockney's constant startup.
 Measured curves need p from 0.6 to 1, because protocols change with the size. T grows with the number of consecutive
-steps: 2(N-1) steps of a ring, 2 log2(M) hops between nodes, or a message to each GPU of another node. Shares, T and p
-come from collective_algorithms.py.
+steps: 2(N-1) steps of a ring, hops between nodes (network_tiers.py), or a message to each GPU of another node. Shares,
+T and p come from collective_algorithms.py.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from .collective_algorithms import DIRECT, RING, SENT, SWITCHED, Algorithm, Algo
 from .network_tiers import Level
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
-_RING_STEP = 14e-6  # seconds between nodes (NCCL src/graph/tuning.cc: latency of rings, protocol Simple, network)
 _CHUNKS = 1 << 20  # of a broadcast; so many that filling the ring takes no time
 _PASSES = {"all_reduce": 2}  # over a ring; all others pass it once
+# Rate inside nodes of reductions in switches over several nodes, relative to a single node: 0.91 to 0.95 for two p5,
+# Dell H200, Nebius H200 and HGX H100 (further_curves.csv in bench/accuracy/collectives).
+_ACROSS = 0.94
 FEWEST_SWITCHED = 5  # minimum number of GPUs for reductions in a node's switches in NCCL (links.toml: five H200)
 
 
@@ -85,7 +87,12 @@ def pace_of(op: str, group: Sequence[Level], algorithms: Algorithms, inside: str
         slow = min(far or near, key=lambda one: one.rate)
         return once(slow, (algorithms.far if far else algorithms.near)[SENT])
     parts = [_in_node(op, one, algorithms, switched) for one in near]
-    return _together([*parts, _beyond(op, over.ranks_of(near), far, algorithms.far[op])] if far else parts)
+    if not far:
+        return _together(parts)
+    way = SWITCHED if reduces_in_switches(op, over.ranks_of(near), switched) else op
+    if way == SWITCHED:
+        parts = [replace(one, per_byte=one.per_byte / _ACROSS) for one in parts]
+    return _together([*parts, _beyond(op, over.ranks_of(near), far, algorithms.far[way], way == SWITCHED)])
 
 
 def reduces_in_switches(op: str, ranks: int, switched: bool) -> bool:
@@ -97,11 +104,16 @@ def bounds(
     op: str, group: Sequence[Level], algorithms: Algorithms, inside: str, switched: bool = False
 ) -> tuple[Pace, Pace, Pace]:
     """The slowest, usual and fastest good machines. Between nodes, NCCL may reduce in no switch: the slowest use a
-    ring, if it is slower. Inside a node, a rate of the ring means that the reduction in switches (NVLS) is off.
+    ring, if it is slower, and wait for its steps. Inside a node, a rate of the ring means that the reduction in
+    switches (NVLS) is off.
     """
     slow, usual, fast = algorithms.each()
-    ways = {switched} if all(one.name == inside for one in group) else {False, switched}
+    near, far = [one for one in group if one.name == inside], [one for one in group if one.name != inside]
+    ways = {False, switched} if far else {switched}
     slowest = max((pace_of(op, group, slow, inside, on) for on in ways), key=lambda pace: pace.per_byte)
+    if far and op == RING:
+        around = 2 * over.ring_latency(over.ranks_of(near), over.ranks_of(far), simple=True)
+        slowest = replace(slowest, latency=max(slowest.latency, around))
     return slowest, pace_of(op, group, usual, inside, switched), pace_of(op, group, fast, inside, switched)
 
 
@@ -151,14 +163,15 @@ def _per_byte(op: str, levels: Sequence[Level]) -> float:
     return _PASSES.get(op, 1) * over.all_gather(1.0, levels)
 
 
-def _beyond(op: str, inside: int, far: Sequence[Level], algorithm: Algorithm) -> Pace:
+def _beyond(op: str, inside: int, far: Sequence[Level], algorithm: Algorithm, switched: bool) -> Pace:
     """Small AllReduces and broadcasts use a tree, AllGathers and ReduceScatters a ring (NCCL src/graph/tuning.cc)."""
-    ranks = over.ranks_of(far)
-    hops = _PASSES.get(op, 1) * math.ceil(math.log2(ranks))
-    tree = hops * algorithm.latency
-    latency = max(tree, (ranks - 1) * _RING_STEP) if op in ("all_gather", "reduce_scatter") else tree
-    ideal = _per_byte(op, far) if op == "broadcast" else over.between(op, inside, far)
-    return Pace(ideal / algorithm.share, hops * algorithm.startup, algorithm.power, latency, over.slowest(far).name)
+    hops = over.hops(op, inside, over.ranks_of(far), switched)
+    ideal = _per_byte(op, far) if op == "broadcast" else over.between(op, inside, far, algorithm.once)
+    latency = over.hops(op, 1, over.ranks_of(far)) * algorithm.latency
+    if latency and op in ("all_gather", "reduce_scatter"):
+        latency = max(latency, over.ring_latency(inside, over.ranks_of(far)))
+    held = over.slowest(far).name
+    return Pace(ideal / algorithm.share, hops * algorithm.startup, algorithm.power, latency, held)
 
 
 def _together(parts: Sequence[Pace]) -> Pace:

@@ -17,6 +17,9 @@ from msgspec.structs import replace
 
 from . import collectives
 
+_RING, _TREE, _NVLS, _NET = 3.4e-6, 4.0e-6, 25e-6, 14e-6  # seconds (NCCL src/graph/tuning.cc, protocol Simple)
+_RING_LL128, _NET_LL128 = 1.9e-6, 4.0e-6
+
 
 class Level(Struct, frozen=True):
     """`rate` is that of all links of one child together, in bytes per second and one direction."""
@@ -51,17 +54,38 @@ def all_gather(size: float, levels: Sequence[Level]) -> float:
     return max((collectives.all_gather(size, one.children, one.rate) for one in levels), default=0.0)
 
 
-def between(op: str, inside: int, far: Sequence[Level]) -> float:
+def between(op: str, inside: int, far: Sequence[Level], once: bool = False) -> float:
     """Seconds per byte over the levels beyond nodes with `inside` GPUs of the group: NCCL's rings and trees.
 
     Its rings do not gather inside a node first. So (N-1)/N of the array passes each NIC, N being all GPUs, and twice
-    that for an AllReduce. Between two nodes, the trees of an AllReduce pass each NIC with the array once. Two nodes
-    reach 0.84 to 0.96 of that, and AllGathers 0.77 to 0.82 (collectives.toml).
+    that for an AllReduce. With `once`, the trees of an AllReduce between two nodes pass each NIC with the array once.
+    NCCL uses them if the switches of a node reduce (NVLSTree): its model gives other trees 0.92 of the rate of a ring
+    or less (src/graph/tuning.cc). More nodes take as long with trees as with rings.
     """
-    if op == "all_reduce" and ranks_of(far) == 2:
+    if op == "all_reduce" and once and ranks_of(far) == 2:
         return 2 * all_gather(1.0, far)
     passes = 2 if op == "all_reduce" else 1
     return passes * max(collectives.all_gather(1.0, inside * ranks_of(far), one.rate) for one in far)
+
+
+def hops(op: str, inside: int, nodes: int, switched: bool = False) -> float:
+    """Consecutive steps between nodes, in units of one hop over the network, for nodes with `inside` GPUs of the group.
+
+    The steps of an AllReduce are those of NCCL's model (src/graph/tuning.cc, protocol Simple): up a tree and down. A
+    step inside a node takes part of the time of a hop. The steps of a ring overlap, so that they only bound the time
+    of AllGathers from below (`ring_latency`).
+    """
+    depth = math.ceil(math.log2(nodes))
+    if op in ("all_gather", "reduce_scatter"):
+        return depth
+    below_nic = _NVLS / 2 if switched else (inside - 1) * _TREE
+    return (2 if op == "all_reduce" else 1) * (depth + below_nic / _NET)
+
+
+def ring_latency(inside: int, nodes: int, simple: bool = False) -> float:
+    """Seconds of a message of a few bytes once around a ring of all GPUs, with the protocol LL128 or Simple."""
+    step, hop = (_RING, _NET) if simple else (_RING_LL128, _NET_LL128)
+    return (nodes - 1) * hop + (inside - 1) * nodes * step
 
 
 def all_to_all(size: float, levels: Sequence[Level]) -> float:

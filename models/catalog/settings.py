@@ -20,6 +20,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     read: Literal["word", "bracket", "number", "match", "entry", "bit", "exists", "variable", "tool"]
     entry: str = ""
     bit: int = 0
+    optional: bool = False
     service: str = ""
     skip: dict[str, str] = {}
     where: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """Impact of findings: the factor by which collectives, copies and computing take longer on what is left of the node.
 
 Names are those of operations: "all_reduce" and "alltoall" over the node's GPUs, "compute" on the slowest GPU. A suffix
-names a further medium: in "all_reduce@fabric" each GPU sends over its nearest port, in "copy@host" to the memory of its
-processor, in "read@storage" each disk sends to the memory of its processor.
+names a further medium: in "all_reduce@fabric" each GPU sends over its nearest ports, in "copy@host" to the memory of
+its processor, in "read@storage" each disk sends to the memory of its processor.
 """
 
 from __future__ import annotations
@@ -67,8 +67,10 @@ def _impact(snapshot: Snapshot, effects: Iterable[Effect], whole: RateOf) -> Imp
         return Impact(left.factors, "cannot run")
     if any(factor > SHOWN for factor in left.factors.values()):
         return Impact(left.factors, "slower")
-    unknown = any(not one.known for one in acting) or not left.judged
-    return Impact(left.factors, "unknown" if unknown else "none")
+    # Copies through host memory cost time of processors and latency, which no rate shows.
+    if any(not one.known or one.by_host for one in acting) or (known and not (left.judged and left.factors)):
+        return Impact({}, "unknown")
+    return Impact(left.factors, "none")
 
 
 def _both(one: Effect, other: Effect) -> Effect:
@@ -118,7 +120,7 @@ def _slowdowns(snapshot: Snapshot, effect: Effect, whole: RateOf) -> _Left:
             stops = stops or name == FABRIC
             continue
         judged = judged or _concerns(snapshot, effect, before, after)
-        factor = _factor(name, list(well.values()), list(ill.values()), effect)
+        factor = _factor(name, *(_sent(name, each) for each in (well, ill)), effect)
         if factor > SHOWN or name not in (HOST, STORAGE):
             factors[name] = round(factor, 3)
     return _Left(factors, stops, judged)
@@ -130,6 +132,16 @@ def _concerns(snapshot: Snapshot, effect: Effect, before: Sequence[Flow], after:
         return True
     links = (link.id for flow in before for hop in hops_of(snapshot.topology, flow) for link in hop.links)
     return bool(effect.limits) and any(link in effect.limits for link in links)
+
+
+def _sent(name: str, rates: Mapping[Flow, float]) -> list[float]:
+    """The rate of each flow; over the fabric of each GPU, which uses several ports if the node has more ports."""
+    if name != FABRIC:
+        return list(rates.values())
+    gpus = dict[str, float]()
+    for flow, rate in rates.items():
+        gpus[flow.ends[0]] = gpus.get(flow.ends[0], 0.0) + rate
+    return list(gpus.values())
 
 
 def _factor(name: str, well: Sequence[float], ill: Sequence[float], effect: Effect) -> float:
@@ -158,12 +170,15 @@ def _flows(snapshot: Snapshot, effect: Effect) -> Iterator[tuple[str, list[Flow]
 
 
 def _outwards(snapshot: Snapshot, gpus: Sequence[str], effect: Effect = _NOTHING) -> Iterator[Flow]:
-    """From each GPU to one of its nearest working ports. If there are fewer ports than GPUs, GPUs share ports."""
+    """From each GPU to its nearest working ports: as many as the node has for each GPU. GPUs share ports if there are
+    fewer.
+    """
+    nearest = {gpu: nearest_ports(snapshot.topology, gpu) for gpu in gpus}
+    each = max(1, len(set().union(*nearest.values())) // max(1, len(gpus)))
     taken: Counter[str] = Counter()
     for gpu in gpus:
         near = nearest_ports(snapshot.topology, gpu, effect.lost)
-        if near:
-            port = min(near, key=lambda one: taken[one])
+        for port in sorted(near, key=lambda one: taken[one])[:each]:
             taken[port] += 1
             around = "nic" in effect.by_host or _detours(snapshot, effect, gpu, port)
             yield Flow("write", (gpu, port), via="host" if around else "")

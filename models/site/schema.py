@@ -141,6 +141,8 @@ class Storage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     write: Positive
     read_total: Positive | None = None
     write_total: Positive | None = None
+    iops: Positive | None = None  # random reads per second
+    iops_total: Positive | None = None
     source: Text
 
     def __post_init__(self) -> None:

@@ -95,6 +95,8 @@ def read_job(text: str, further: Iterable[Network] = ()) -> JobSpec:
         if key in values:
             raise ValueError(f"{key} is given twice")
         values[key] = value
+    if values.get("recompute"):
+        flags["recompute"] = True
     if "tokens" in values and "gbs" in values:
         raise ValueError("tokens and gbs exclude each other: gbs is the number of sequences per step")
     batch = "tokens" in values or "gbs" in values

@@ -51,10 +51,11 @@ def _activations(job: Job, layout: Layout, layers: int) -> float:
     """
     network = job.network
     tokens = layout.tokens(job) / layout.tensor
-    each = 2 * network.width if layout.recompute else sizes.activation_bytes(network)
+    again, stored = layout.repeated(network), sizes.activation_bytes(network)
+    each = again * 2 * network.width + (1 - again) * stored
     begun = min(layout.micro_batches(job), layout.pipeline + layout.copies - 1)
     more = 1 + (layout.pipeline - 1) / (layout.pipeline * layout.interleave) if layout.interleave > 1 else 1.0
-    working = sizes.activation_bytes(network) if layout.recompute else 0.0  # of the one layer that is recomputed
+    working = stored if layout.recompute else 0.0  # of the one layer that is recomputed
     first = tokens * (each * layers * begun * more + working)
     logits = _LOGITS * network.vocabulary / (layout.pipeline if layout.vocabulary else 1)
     last = tokens * (each * layers + working + logits)

@@ -24,6 +24,7 @@ SHORT_NAMES = {
     "zero": "zero",
     "micro": "micro",
     "interleave": "interleave",
+    "recompute": "recomputed",
 }
 # Words of a layout: the field of Layout and its value.
 FLAGS: dict[str, tuple[str, bool | str]] = {
@@ -67,6 +68,7 @@ class Layout(Struct, frozen=True):
     micro: int = 1  # sequences in a micro-batch
     interleave: int = 1  # parts of the model per stage
     recompute: bool = False  # repeat the forward pass instead of storing its activations
+    recomputed: int = 0  # with it: so many layers of each stage; 0: all (Megatron-LM --recompute-num-layers)
     context: int = 1  # ranks that share the tokens of a sequence; keys and values pass between them
     precision: Precision = "bf16"  # of matrix products
     schedule: Schedule = "1f1b"  # of micro-batches over the stages
@@ -88,6 +90,11 @@ class Layout(Struct, frozen=True):
         """Stages of the model on one GPU that belong to different ends of the pipeline."""
         return 2 if self.schedule == "dualpipe" else 1
 
+    def repeated(self, network: Network) -> float:
+        """The share of a stage's layers that are recomputed."""
+        layers = math.ceil(network.layers / self.pipeline)
+        return min(1.0, (self.recomputed or layers) / layers) if self.recompute else 0.0
+
     def tokens(self, job: Job) -> int:
         """Tokens of a micro-batch on one context rank."""
         return self.micro * job.sequence // self.context
@@ -104,11 +111,16 @@ class Layout(Struct, frozen=True):
             for short, name in SHORT_NAMES.items()
             if name in _SHOWN or getattr(self, name) != getattr(usual, name)
         ]
-        words = [word for word, (field, value) in FLAGS.items() if getattr(self, field) == value]
+        words = [
+            word
+            for word, (field, value) in FLAGS.items()
+            if getattr(self, field) == value and not (word == "recompute" and self.recomputed)
+        ]
         return ",".join([*(f"{short}={value}" for short, value in listed), *words])
 
 
 _SHOWN = ("tensor", "pipeline", "data")
+_NOT_DEGREES = ("zero", "recompute")
 
 
 def check(job: Job, layout: Layout, gpus: int) -> None:
@@ -120,7 +132,7 @@ def check(job: Job, layout: Layout, gpus: int) -> None:
 def violations(job: Job, layout: Layout, gpus: int) -> Iterator[str]:
     """The constraints that a layout breaks."""
     network = job.network
-    numbers = {short: getattr(layout, name) for short, name in SHORT_NAMES.items() if name != "zero"}
+    numbers = {short: getattr(layout, name) for short, name in SHORT_NAMES.items() if short not in _NOT_DEGREES}
     if min(numbers.values()) < 1:
         yield f"{', '.join(list(numbers)[:-1])} and interleave must be at least 1"
         return
@@ -152,6 +164,11 @@ def _stage_violations(network: Network, layout: Layout) -> Iterator[str]:
         yield (
             f"pp={layout.pipeline} x interleave={layout.interleave} is more than the "
             f"{network.layers} layers of {network.name}"
+        )
+    if layout.recomputed < 0 or layout.recomputed > math.ceil(network.layers / layout.pipeline):
+        yield (
+            f"recompute={layout.recomputed}: a stage has {math.ceil(network.layers / layout.pipeline)} layers; "
+            "recompute without a number repeats all of them"
         )
     if layout.interleave > 1 and layout.pipeline == 1:
         yield "interleave requires a pipeline: set pp=2 or more"

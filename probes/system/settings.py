@@ -117,6 +117,8 @@ def _values(machine: _Machine, row: Row, paths: tuple[str, ...]) -> Iterator[tup
         matches = list(_expanded(machine, row, pattern)) if "*" in pattern else [pattern]
         texts = {path: text for path in matches if (text := machine.read(path)) is not None}
         for path, text in texts.items():
+            if row.optional and not any(line.startswith(row.entry) for line in text.splitlines()):
+                continue
             value, line = value_in(row, text)
             yield value, Evidence(path, line)
         if texts:

@@ -11,19 +11,23 @@ from ..output.write import clear_errors, write
 _HELP = """Predict the step time of a training job on a number of machines, its bottleneck, and a better layout.
 
 \b
-JOB is a model and its layout: llama3-70b,tp=8,pp=4,dp=64,tokens=4M
+JOB is a model and its layout: llama3-70b,tp=8,pp=4,dp=64,tokens=4M; without a layout, the fastest one
   models   llama3-8b llama3-70b llama3-405b mixtral-8x7b deepseek-v3 gpt-oss-120b bloom-176b gpt3-175b,
            a config.json of Hugging Face, or a [[network]] of the site file
   tp cp pp ep  tensor, context, pipeline, expert parallelism; dp: data parallelism (the rest)
   zero     shards over dp: 0 nothing, 1 optimizer (default), 2 + gradients, 3 + weights (FSDP)
   micro    sequences per micro-batch; interleave: model parts per stage
-  recompute    repeat whole layers to save memory (scores, norms and activations always are)
+  recompute    repeat whole layers to save memory (scores, norms and activations always are);
+               recompute=4: only 4 layers of each stage
   fp8 fp4      matrix products and messages to experts; deepep: one message per token and node
   zb dualpipe  pipelines that fill gaps with weight gradients; vocab: all stages share the output
   tokens   tokens per step (4M, 1k per GPU), or gbs: sequences per step; seq: tokens per sequence
+  ckpt     size of a checkpoint (2.3TB); its time needs [[storage]] in the site file
 \b
 linkgauge plan llama3-70b,tp=8,zero=3 --machine nvidia-dgx-h100 --nodes 64
 linkgauge plan deepseek-v3,pp=16,ep=64,fp8,dualpipe,deepep,recompute,gbs=15360 --machine hgx-h100-8 --nodes 256
+linkgauge plan llama3-70b,tp=8,zero=3,recompute --machine nvidia-dgx-h100 --nodes 64 --network 8x200
+                                        one NIC at half rate: as slow as if all were, for all wait for it
 linkgauge plan llama3-405b --machine nvidia-dgx-h100 --nodes 2048 --sweep --plot best.svg
 linkgauge plan Qwen3/config.json,tp=4,gbs=512 --nodes 16        16 machines like this one
 linkgauge plan llama3-8b --machine aws-p5.48xlarge --nodes 2 --from nccl-tests.txt

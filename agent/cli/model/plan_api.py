@@ -12,15 +12,17 @@ from typing import Any
 
 import msgspec
 
+from ....models.catalog.filesystems import FileSystem
 from ....models.site.schema import Network
 from ....models.training.checkpoint import Checkpoint, checkpoint_of
 from ....models.training.cluster import Cluster
 from ....models.training.hugging_face import network_of
+from ....models.training.input_data import Reading, reading_of, recognised
 from ....models.training.job_spec import JobSpec, read_job
 from ....models.training.planner import Plan, Sweep, plan_of
 from ....models.training.planner import sweep as sweep_of
 from ...inputs.site_file import BadInput, read_text, site
-from .where import Where, cluster
+from .where import Where, cluster, node_of
 
 
 def plan(job: str, where: Where) -> Plan:
@@ -44,10 +46,35 @@ def sweep(job: str, where: Where, best: int = 10) -> tuple[Plan, Sweep]:
         raise BadInput(str(wrong)) from None
 
 
+def names_layout(job: str, where: Where) -> bool:
+    """Whether the job names any part of a layout. Raises BadInput."""
+    spec = _job(job, where)
+    return bool(spec.fields or set(spec.flags) - {"precision"})
+
+
+def size_of(job: str, where: Where) -> float | None:
+    """Bytes of the checkpoint that the job names. Raises BadInput."""
+    return _job(job, where).checkpoint
+
+
 def checkpoints(job: str, where: Where, found: Plan) -> list[Checkpoint]:
     """The checkpoint of a job on each network file system of the site file. Raises BadInput."""
-    size = _job(job, where).checkpoint
+    size = size_of(job, where)
     return [checkpoint_of(found.job, found.cluster, store, size) for store in site(where.site).storage]
+
+
+def readings(where: Where, found: Plan) -> list[Reading]:
+    """The reads of training data on each network file system of the site file with `iops`. Raises BadInput."""
+    stores = site(where.site).storage
+    each = (reading_of(found.job, found.cluster, found.step.usual, store) for store in stores)
+    return [one for one in each if one]
+
+
+def mounts(where: Where) -> list[tuple[str, FileSystem]]:
+    """The file systems of the node that the site file does not describe. Raises BadInput."""
+    described = {store.mount for store in site(where.site).storage}
+    node = node_of(where)
+    return [one for one in recognised(node) if one[0] not in described] if node else []
 
 
 def frame(found: Plan | Sweep) -> Any:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 
 from ....exporters.text import plan as exporter
-from ....models.training.planner import Plan, other
+from ....exporters.text.plan_storage import Stored
+from ....models.training.planner import Plan, Sweep, other
 from ....models.training.step_time import Step
 from ...inputs.site_file import BadInput
-from .plan_api import checkpoints, plan, sweep
+from .plan_api import checkpoints, mounts, names_layout, plan, readings, size_of, sweep
 from .where import Where
 
 
@@ -18,15 +19,23 @@ def rendered(job: str, where: Where, top: int | None, form: str, plot: str | Non
     tokens = _tokens(train)
     if plot is not None and not plot.lower().endswith(".svg"):
         raise BadInput(f"--plot {plot}: name a file that ends in .svg")
-    found, best = (plan(job, where), None) if top is None else sweep(job, where, top)
-    better = other(found.job, found.cluster, found.step) if best is None else None
+    found, best, chosen = _found(job, where, top)
+    better = other(found.job, found.cluster, found.step) if best is None and not chosen else None
     if plot is not None:
         steps = best.best if best else [one for one in (found.step, better) if one]
         _draw(found, steps, plot)
-    saved = checkpoints(job, where, found)
+    stored = Stored(checkpoints(job, where, found), readings(where, found), mounts(where), size_of(job, where))
     if form == "json":
-        return exporter.as_json(found, better, best, saved)
-    return exporter.as_text(found, better, tokens, saved) if best is None else exporter.as_table(found, best)
+        return exporter.as_json(found, better, best, stored)
+    return exporter.as_text(found, better, tokens, stored, chosen) if best is None else exporter.as_table(found, best)
+
+
+def _found(job: str, where: Where, top: int | None) -> tuple[Plan, Sweep | None, int]:
+    """The plan, the sweep with `top`, and of how many layouts the plan is the best if the job names none."""
+    if top is None and names_layout(job, where):
+        return plan(job, where), None, 0
+    best, tried = sweep(job, where, top or 1)
+    return best, tried if top is not None else None, tried.fit
 
 
 def _tokens(text: str | None) -> float | None:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -93,10 +94,20 @@ def _pair(text: str, option: str) -> tuple[int, float]:
     return int(read[1]), float(read[2]) * 1e9 / 8
 
 
+def node_of(where: Where) -> Snapshot | None:
+    """The node whose type is the cluster's. None: the type has a name, so no node is read."""
+    return _snapshot_of(where) if where.machine is None else None
+
+
 def _snapshot_of(where: Where) -> Snapshot:
+    return _read_once(where.root, tuple(where.source), where.site)
+
+
+@lru_cache(maxsize=1)
+def _read_once(root: str, source: tuple[str, ...], site: str | None) -> Snapshot:
     from ..output.reports import snapshot_of
 
-    return snapshot_of(where.root, where.source, where.site)
+    return snapshot_of(root, source, site)
 
 
 def _named(where: Where) -> Machine:

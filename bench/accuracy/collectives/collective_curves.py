@@ -90,11 +90,12 @@ def read() -> dict[tuple[str, str], Curve]:
 
 
 @cache
-def known(grade: str, without: str) -> Algorithms:
-    """The catalog's values for such links without the rows of a platform."""
+def known(setup: Setup, without: str) -> Algorithms:
+    """The catalog's values for such a machine without the rows of a platform."""
     rest = tuple(one for one in links().measured if one.platform != without)
     rows = [one for one in collectives() if one.platform != without]
-    return algorithms_of(grade, msgspec.structs.replace(links(), measured=rest), rows)
+    there = msgspec.structs.replace(links(), measured=rest)
+    return algorithms_of(setup.grade, there, rows, setup.machine, setup.transport)
 
 
 def predicted(setup: Setup, op: str, size: int, without: str) -> float:
@@ -104,7 +105,7 @@ def predicted(setup: Setup, op: str, size: int, without: str) -> float:
 
 def bounds_of(setup: Setup, op: str, size: int, without: str) -> tuple[float, float]:
     """Low and high bus bandwidth in GB/s."""
-    slow, _, fast = bounds(op, _group(setup), known(setup.grade, without), "node", setup.switched)
+    slow, _, fast = bounds(op, _group(setup), known(setup, without), "node", setup.switched)
     return _bus(setup, op, size, slow), _bus(setup, op, size, fast)
 
 
@@ -114,7 +115,7 @@ def _bus(setup: Setup, op: str, size: int, pace: Pace) -> float:
 
 
 def _pace(setup: Setup, op: str, without: str) -> Pace:
-    return pace_of(op, _group(setup), known(setup.grade, without), "node", setup.switched)
+    return pace_of(op, _group(setup), known(setup, without), "node", setup.switched)
 
 
 def _group(setup: Setup) -> list[Level]:
@@ -197,13 +198,15 @@ def _print_summary(results: Sequence[Result]) -> int:
 
 
 def _print_held_back(results: Sequence[Result]) -> None:
-    errors = [abs(error) for one in results for error in one.errors]
-    near, inside = sum(error <= NEAR for error in errors), sum(one.inside for one in results)
-    platforms = len({SETUPS[one.name].platform for one in results})
-    print(
-        f"- held back, {len(results)} curves of {platforms} platforms: median absolute error {_middle(errors):.1%}, "
-        f"{near} of {len(errors)} points within {NEAR:.0%}, {inside} in low to high"
-    )
+    later = [one for one in results if SETUPS[one.name].later]
+    for what, some in (("held back", results), ("of these, held back before the present formulas", later)):
+        errors = [abs(error) for one in some for error in one.errors]
+        near, inside = sum(error <= NEAR for error in errors), sum(one.inside for one in some)
+        platforms = len({SETUPS[one.name].platform for one in some})
+        print(
+            f"- {what}, {len(some)} curves of {platforms} platforms: median absolute error {_middle(errors):.1%}, "
+            f"{near} of {len(errors)} points within {NEAR:.0%}, {inside} in low to high"
+        )
 
 
 def print_fit(name: str, op: str, curve: Curve) -> None:

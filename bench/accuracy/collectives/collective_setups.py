@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from linkgauge.models.catalog.collectives import Transport
+
 
 class Setup(Struct, frozen=True):
     """The machine of a curve; rates are nominal, in bytes per second."""
@@ -18,7 +20,12 @@ class Setup(Struct, frozen=True):
     node_rate: float = 0.0
     switched: bool = False
     held_back: bool = False  # no row of the catalog comes from this platform
+    machine: str = ""  # type in platforms.toml, if the catalog can have rows of it
+    later: bool = False  # held back before the present formulas were chosen
+    transport: Transport | None = None  # between nodes, if the machine type does not decide
 
+
+MEGA = "gcp-a3-megagpu-8g"
 
 SETUPS: Mapping[str, Setup] = {
     "4xA100 NV4 mesh allreduce w2": Setup("4xA100 mesh", "nvlink3", 2, 100e9),
@@ -33,9 +40,9 @@ SETUPS: Mapping[str, Setup] = {
     "V100 allreduce busbw": Setup("V100 PCIe", "pcie3", 2, 15.754e9),
     # Two hives of four GPUs. A ring uses one xGMI link of 46 GB/s per GPU, or PCIe; the source does not state which.
     "HPE MI100 allreduce busbw": Setup("HPE MI100", "xgmi", 8, 46e9),
-    "p4de 2 nodes allreduce": Setup("AWS p4de", "nvlink3", 8, 300e9, 2, 50e9),
-    "p5 2 nodes allreduce": Setup("AWS p5", "nvlink4", 8, 450e9, 2, 400e9, switched=True),
-    "p6-b200 4 nodes allreduce": Setup("AWS p6-b200", "nvlink5", 8, 900e9, 4, 400e9, switched=True),
+    "p4de 2 nodes allreduce": Setup("AWS p4de", "nvlink3", 8, 300e9, 2, 50e9, transport="efa"),
+    "p5 2 nodes allreduce": Setup("AWS p5", "nvlink4", 8, 450e9, 2, 400e9, switched=True, transport="efa"),
+    "p6-b200 4 nodes allreduce": Setup("AWS p6-b200", "nvlink5", 8, 900e9, 4, 400e9, switched=True, transport="efa"),
     "8xMI300X": Setup("8xMI300X AAC", "xgmi", 8, 448e9),
     "2 nodes of 8xMI300X": Setup("8xMI300X AAC", "xgmi", 8, 448e9, 2, 400e9),
     "8xMI355X Vultr": Setup("8xMI355X Vultr", "xgmi", 8, 537.6e9),
@@ -45,8 +52,8 @@ SETUPS: Mapping[str, Setup] = {
     "GB300 64 GPUs": Setup("OCI GB300", "nvlink5", 64, 900e9, switched=True),
     "4xH100": Setup("4xH100", "nvlink4", 4, 450e9, switched=True),
     "p5 1 node": Setup("AWS p5", "nvlink4", 8, 450e9, switched=True),
-    "p5 2 nodes": Setup("AWS p5", "nvlink4", 8, 450e9, 2, 400e9, switched=True),
-    "p5 16 nodes": Setup("AWS p5", "nvlink4", 8, 450e9, 16, 400e9, switched=True),
+    "p5 2 nodes": Setup("AWS p5", "nvlink4", 8, 450e9, 2, 400e9, switched=True, transport="efa"),
+    "p5 16 nodes": Setup("AWS p5", "nvlink4", 8, 450e9, 16, 400e9, switched=True, transport="efa"),
     # further_curves.csv. Of its ten new platforms in alphabetical order, every second one is held back.
     "8xH100 DGX": Setup("DGX H100", "nvlink4", 8, 450e9, switched=True),
     "2 nodes of 8xH100 Dell": Setup("Dell XE9680 H100", "nvlink4", 8, 450e9, 2, 400e9, True, True),
@@ -60,9 +67,38 @@ SETUPS: Mapping[str, Setup] = {
     "2 nodes of 8xMI355X OCI": Setup("8xMI355X OCI", "xgmi", 8, 537.6e9, 2, 400e9),
     "4 nodes of 8xMI355X OCI": Setup("8xMI355X OCI", "xgmi", 8, 537.6e9, 4, 400e9),
     "GB300 2 racks of 64 GPUs": Setup("OCI GB300", "nvlink5", 64, 900e9, 2, 6400e9, True),
-    "2 nodes of A3 Mega": Setup("GCP A3 Mega", "nvlink4", 8, 450e9, 2, 200e9, True, True),
-    "2 nodes of A3 Ultra": Setup("GCP A3 Ultra", "nvlink4", 8, 450e9, 2, 400e9, True),
+    "2 nodes of A3 Mega": Setup("A3 Mega dstack", "nvlink4", 8, 450e9, 2, 200e9, True, True, MEGA),
+    "2 nodes of A3 Ultra": Setup("GCP A3 Ultra", "nvlink4", 8, 450e9, 2, 400e9, True, machine="gcp-a3-ultragpu-8g"),
     "2 nodes of 8xH100 IB": Setup("wutz H100", "nvlink4", 8, 450e9, 2, 400e9, True, True),
     "8xB200 Vultr": Setup("Vultr B200", "nvlink5", 8, 900e9, switched=True),
     "2 nodes of 8xB200 Vultr": Setup("Vultr B200", "nvlink5", 8, 900e9, 2, 400e9, True),
+    # Of twelve later platforms in alphabetical order, every second one is held back, from the second one on.
+    "AML NDmv4, 1 node": Setup("AML NDmv4", "nvlink3", 8, 300e9),
+    "2 nodes of AML NDmv4": Setup("AML NDmv4", "nvlink3", 8, 300e9, 2, 200e9),
+    "2 nodes of Azure NDv5": Setup("Azure NDv5", "nvlink4", 8, 450e9, 2, 400e9, True, True, later=True),
+    "4 nodes of 4xMI250X": Setup("Cray MI250X", "xgmi", 8, 300e9, 4, 100e9, transport="slingshot"),
+    "8xA100 FAIR": Setup("FAIR A100", "nvlink3", 8, 300e9, held_back=True, later=True),
+    "2 nodes of A100 FAIR": Setup("FAIR A100", "nvlink3", 8, 300e9, 2, 200e9, held_back=True, later=True),
+    "2 nodes of A3 High": Setup("GCP A3 High", "nvlink4", 8, 450e9, 2, 100e9, True, machine="gcp-a3-highgpu-8g"),
+    "128 nodes of 8xH100": Setup("H100 of 128 nodes", "nvlink4", 8, 450e9, 128, 400e9, True, True, later=True),
+    "2 nodes of 8xH100 HGX": Setup("H100 two hosts", "nvlink4", 8, 450e9, 2, 400e9, True),
+    "16 nodes of Kestrel": Setup(
+        "Kestrel", "nvlink4", 4, 450e9, 16, 50e9, held_back=True, transport="slingshot", later=True
+    ),
+    "2 nodes of 8xMI300X RoCE": Setup("MI300X two nodes", "xgmi", 8, 448e9, 2, 400e9),
+    "2 nodes of 8xH100 Nebius": Setup("Nebius H100", "nvlink4", 8, 450e9, 2, 400e9, True, True, later=True),
+    "GB200 2 racks of 64 GPUs": Setup("OCI GB200", "nvlink5", 64, 900e9, 2, 3200e9, True),
+    "2 nodes of 8xH100 OCI": Setup("OCI H100", "nvlink4", 8, 450e9, 2, 400e9, True, True, later=True),
+    # Further sources of earlier platforms. Of the sources of A3 Mega, those of Slurm and of GKE are in the catalog.
+    "2 nodes of A100 OCI 40GB": Setup("OCI A100", "nvlink3", 8, 300e9, 2, 200e9, held_back=True, later=True),
+    "2 nodes of 8xMI355X Vultr": Setup("8xMI355X Vultr", "xgmi", 8, 537.6e9, 2, 400e9),
+    "2 nodes of A3 Ultra, SkyPilot": Setup(
+        "GCP A3 Ultra", "nvlink4", 8, 450e9, 2, 400e9, True, machine="gcp-a3-ultragpu-8g"
+    ),
+    "2 nodes of A3 Mega, Slurm": Setup("A3 Mega Slurm", "nvlink4", 8, 450e9, 2, 200e9, True, machine=MEGA),
+    "2 nodes of A3 Mega, GKE": Setup("A3 Mega GKE", "nvlink4", 8, 450e9, 2, 200e9, True, machine=MEGA),
+    "2 nodes of A3 Mega, older dstack": Setup(
+        "A3 Mega dstack", "nvlink4", 8, 450e9, 2, 200e9, True, True, MEGA, later=True
+    ),
+    "2 nodes of A3 Mega, NeMo lab": Setup("A3 Mega lab", "nvlink4", 8, 450e9, 2, 200e9, True, True, MEGA, later=True),
 }

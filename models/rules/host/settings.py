@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from ...catalog.settings import Row, settings
 from ...facts.gpu import Gpu, GpuPair
-from ...facts.machine import NcclFailure, Node, Nvme, Package, Setting
+from ...facts.machine import NcclFailure, Node, Numa, Nvme, Package, Setting
 from ...facts.pci_classes import AMD, NVIDIA
 from ...facts.records import NotChecked
 from ...facts.units import as_bytes
@@ -84,6 +84,7 @@ CONDITIONS: Mapping[str, Callable[[Snapshot], object]] = {
     "adapter": adapters,
     "verbs": lambda snapshot: [one for one in adapters(snapshot) if one.driver != "efa"],
     "efa": lambda snapshot: [one for one in adapters(snapshot) if one.driver == "efa"],
+    "numa": lambda snapshot: sum(bool(one.cpus) for one in snapshot.of(Numa).values()) > 1,
     "nvme": lambda snapshot: snapshot.of(Nvme),
     "x86": _x86,
     "arm": lambda snapshot: snapshot.of(Package) and not _x86(snapshot),

@@ -235,6 +235,47 @@ def test_checkpoints_on_storage_of_the_site_file(tmp_path: Path) -> None:
     assert "write: rates are bytes per second: 4.2e9 is 4.2 GB/s" in " ".join(refused.output.split())
 
 
+def test_a_checkpoint_without_storage_says_what_is_needed() -> None:
+    done = " ".join(run("llama3-8b,zero=3,recompute,ckpt=1TB", *DGX).output.split())
+    assert "checkpoint 1 TB: its time is not known; describe the storage as [[storage]] in the site file" in done
+
+
+def test_a_model_without_a_layout_gets_the_fastest_one() -> None:
+    """The first question of most users. Without a layout, 70B do not fit."""
+    alone, best = run("llama3-70b", *DGX), run("llama3-70b", *DGX, "--sweep", "--top", "1")
+    assert alone.exit_code == 0
+    layout, _, text = alone.output.splitlines()[2].partition(" ")
+    assert re.fullmatch(r"\(the fastest of \d[\d ]* layouts that fit\)", text)
+    assert layout in best.output
+    named = run(f"llama3-70b,{layout}", *DGX)
+    assert named.output.splitlines()[3:10] == alone.output.splitlines()[3:10]
+
+
+def test_reads_of_training_data_on_storage_of_the_site_file(tmp_path: Path) -> None:
+    """One read of 8192 x 4 bytes for each of 512 sequences of a step."""
+    site = tmp_path / "site.toml"
+    text = '[[storage]]\nmount = "/data"\nread = 4e9\nwrite = 2e9\niops = {}\nsource = "fio of one node"\n'
+    job = ("llama3-8b,gbs=512,zero=3,recompute", "--machine", "nvidia-dgx-h100", "--nodes", "8", "--site", str(site))
+    for iops, end in ((120e3, "it can serve 960,000"), (0.5, "it can serve 4: steps wait for their data")):
+        site.write_text(text.format(iops))
+        found = json.loads(run(*job, "--format", "json").output)
+        (one,) = found["reads"]
+        assert one["reads"] == pytest.approx(512 / found["steps"][0]["usual"])
+        assert one["size"] == 8192 * 4
+        assert end in " ".join(run(*job).output.split())
+
+
+def test_file_systems_of_the_node_without_known_rates(tmp_path: Path) -> None:
+    mounts = "10.0.0.7@tcp:/fsx /fsx lustre rw 0 0\nserver:/home /home nfs4 rw 0 0\n/dev/sda1 / ext4 rw 0 0\n"
+    described, capture = tmp_path / "p5.toml", tmp_path / "p5.capture"
+    text = (ROOT / "tests/nodes/p5-tree.toml").read_text()
+    described.write_text(f'{text}\n[files]\n\'proc/1/mounts\' = """{mounts}"""\n')
+    assert CliRunner().invoke(main, ["capture", "--synthetic", str(described), str(capture)]).exit_code == 0
+    done = " ".join(run("llama3-8b,zero=3,recompute", "--nodes", "2", "--from", str(capture)).output.split())
+    assert "/fsx is Lustre, at an unknown rate; a published example has 1.18 GB/s for a node" in done
+    assert "/home is NFS, at an unknown rate. For the time of checkpoints" in done
+
+
 def test_the_time_of_a_whole_training() -> None:
     """Steps of it one after another: LLaMA-3 405B, 15.6T tokens on 16 384 H100; Meta says 54 days and more."""
     job = "llama3-405b,tp=8,pp=16,interleave=7,tokens=16M"

@@ -1,4 +1,4 @@
-"""Eight questions of people who train models, each with the commands that the help text leads to."""
+"""Questions of people who train models, each with the commands that the help text leads to."""
 
 from __future__ import annotations
 
@@ -11,10 +11,21 @@ from linkgauge.agent.cli.main import main
 
 H100 = "--machine nvidia-dgx-h100"
 QUESTIONS = {
-    # Does it fit? No; the error names the next command, and this has the layout.
-    "How do I train llama3-70b on 32 nodes?": [
-        (f"plan llama3-70b {H100} --nodes 32", r"413 GB on each GPU .* --sweep tries all layouts"),
+    "What is the step time of llama3-70b on 64 nodes, and which layout is best?": [
+        (f"plan llama3-70b {H100} --nodes 64", r"tp=2,pp=1,dp=256,zero=3 \(the fastest of .* step +[\d.]+ s;"),
+        # A layout that does not fit: the error names the next command.
+        (f"plan llama3-70b,tp=2 {H100} --nodes 32", r"GB on each GPU .* --sweep tries all layouts"),
         (f"plan llama3-70b {H100} --nodes 32 --sweep --top 1", r"tp=2,pp=1,dp=128,zero=3 .* compute 9\d%"),
+    ],
+    "How long does an all_to_all take?": [
+        (f"collective all_to_all --size 1G {H100} --nodes 4", r"typical +[\d.]+ ms .*"),
+    ],
+    "How long does a checkpoint take?": [
+        (f"plan llama3-70b,ckpt=1TB {H100} --nodes 64", r"not known; describe the storage as \[\[storage\]\]"),
+    ],
+    "What does less recomputation gain?": [
+        (f"plan llama3-70b,tp=8,zero=3,micro=8,recompute {H100} --nodes 64", r"step +[\d.]+ s;"),
+        (f"plan llama3-70b,tp=8,zero=3,micro=8,recompute=40 {H100} --nodes 64", r"step +[\d.]+ s;"),
     ],
     "How many GPUs does llama3-405b need at least?": [
         (f"plan llama3-405b {H100} --nodes 4 --sweep", r"none of \d+ layouts .* alone need 81 GPUs"),
@@ -23,7 +34,7 @@ QUESTIONS = {
     "How long do 15T tokens take?": [
         (f"plan llama3-70b,tp=2,zero=3 {H100} --nodes 512 --train 15T", r"15T tokens take [\d.]+ days"),
     ],
-    "What do NICs of half the rate cost?": [
+    "What does a NIC at half rate cost?": [
         (f"plan llama3-8b,zero=3,gbs=512 {H100} --nodes 64", r"step +([\d.]+) (m?s);"),
         (f"plan llama3-8b,zero=3,gbs=512 {H100} --nodes 64 --network 8x200", r"step +([\d.]+) (m?s);"),
     ],
@@ -55,7 +66,7 @@ def test_the_help_leads_to_an_answer(question: str) -> None:
 
 
 def test_half_the_rate_takes_longer() -> None:
-    lines = [line for line, _ in QUESTIONS["What do NICs of half the rate cost?"]]
+    lines = [line for line, _ in QUESTIONS["What does a NIC at half rate cost?"]]
     steps = [CliRunner().invoke(main, [*line.split(), "--format", "json"]).output for line in lines]
     usual = [float(re.findall(r'"usual": ([\d.]+)', text)[0]) for text in steps]
     assert usual[1] >= usual[0]

@@ -293,6 +293,25 @@ def test_locked_memory_of_a_job(limit: str, locks: str | None, expected: list[tu
     assert told(METAL, XEON, *known, context="job") == []  # no RDMA
 
 
+@pytest.mark.parametrize(
+    ("nodes", "filter_", "nice", "expected"),
+    [
+        (2, "2", "0", GOVERNOR),
+        (2, "2", "1", []),
+        (2, "0", "0", []),  # no filter: a user may set the policy of its own memory
+        (2, None, "0", []),
+        (1, "2", "0", []),
+    ],
+)
+def test_a_container_that_cannot_place_memory(
+    nodes: int, filter_: str | None, nice: str, expected: list[tuple[str, str, str]]
+) -> None:
+    numa = [Numa(key=f"numa{n}", cpus=(n,)) for n in range(nodes)]
+    known = values(seccomp=filter_, sets_memory_policy=nice)
+    assert told(*FULL, *numa, *known, context="job") == expected
+    assert told(*FULL, *numa, *known) == []
+
+
 def test_outside_of_a_job_its_limits_are_one_gap() -> None:
     """In a container, linkgauge sees its own shared memory."""
     shm = Mount(key="/dev/shm", size=1 << 26)

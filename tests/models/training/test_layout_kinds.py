@@ -16,7 +16,7 @@ from linkgauge.models.training.expert_messages import exchange
 from linkgauge.models.training.job_spec import read_job
 from linkgauge.models.training.layouts import layouts
 from linkgauge.models.training.memory import memory_of
-from linkgauge.models.training.parallelism import Impossible, Job, Layout, violations
+from linkgauge.models.training.parallelism import Impossible, Job, Layout, check, violations
 from linkgauge.models.training.planner import plan_of, sweep
 from linkgauge.models.training.roofline import bubble, zero_bubble
 from linkgauge.models.training.step_time import step_of
@@ -186,3 +186,23 @@ def test_words_of_a_layout_are_read_again() -> None:
     assert {(one.layout.schedule, one.layout.per_node, one.layout.precision) for one in found.best} == {
         ("dualpipe", True, "fp8")
     }
+
+
+def test_some_layers_of_a_stage_can_be_recomputed() -> None:
+    """Megatron-LM --recompute-num-layers: between no layer and all, in time and in memory; 20 layers a stage."""
+    spec = read_job("llama3-70b,tp=8,pp=4,gbs=512,recompute=5")
+    layout = spec.layout(64)
+    assert str(layout) == "tp=8,pp=4,dp=2,recompute=5"
+    assert read_job(f"llama3-70b,{layout},gbs=512").layout(64) == layout
+    h100 = cluster("nvidia-dgx-h100", 8)
+    steps = [
+        step_of(spec.job, replace(layout, recompute=on, recomputed=layers), h100)
+        for on, layers in ((False, 0), (True, 5), (True, 10), (True, 20))
+    ]
+    assert [one.compute for one in steps] == sorted({one.compute for one in steps})
+    assert [one.memory.total for one in steps] == sorted({one.memory.total for one in steps}, reverse=True)
+    assert steps[-1].compute == step_of(spec.job, replace(layout, recomputed=0), h100).compute
+    assert steps[1].compute - steps[0].compute == pytest.approx((steps[3].compute - steps[0].compute) / 4)
+    assert read_job("llama3-70b,recompute=0").layout(8) == Layout(data=8)
+    with pytest.raises(Impossible, match="a stage has 20 layers"):
+        check(spec.job, replace(layout, recomputed=21), 64)

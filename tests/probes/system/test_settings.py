@@ -24,7 +24,10 @@ GROUPS, HUGE = "sys/kernel/iommu_groups", "sys/kernel/mm/transparent_hugepage"
 VERSION = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023\nGCC version:"
 LIMIT = "Max locked memory         8388608              unlimited            bytes"
 LIMITS = f"Limit                     Soft Limit           Hard Limit           Units\n{LIMIT}"
-STATUS = "Name:\tbash\nCapEff:\t00000000a80425fb\nCpus_allowed_list:\t0-55\nMems_allowed_list:\t0"
+STATUS = (
+    "Name:\tbash\nCapEff:\t00000000a80425fb\nCapBnd:\t00000000a8842dfb\nSeccomp:\t2\n"
+    "Cpus_allowed_list:\t0-55\nMems_allowed_list:\t0"
+)
 GPUS = {f"sys/bus/pci/drivers/nvidia/0000:{bus}:00.0": Link(f"../../../../devices/{bus}") for bus in ("17", "31")}
 FILES: dict[str, Entry] = {
     **GPUS,
@@ -85,6 +88,8 @@ def test_every_row() -> None:
         setting("transparent_hugepage", "madvise", f"{HUGE}/enabled", "always [madvise] never"),
         setting("huge_pages", "0", "proc/sys/vm/nr_hugepages"),
         setting("locks_memory", "0", "proc/self/status", "CapEff:\t00000000a80425fb"),
+        setting("seccomp", "2", "proc/self/status", "Seccomp:\t2"),
+        setting("sets_memory_policy", "1", "proc/self/status", "CapBnd:\t00000000a8842dfb"),
         setting("memlock", "8388608", "proc/self/limits", LIMIT),
         setting("memlock_slurmd", "unlimited", "proc/4711/limits", LIMIT.replace("8388608  ", "unlimited")),
         setting("cpus_allowed", "0-55", "proc/self/status", "Cpus_allowed_list:\t0-55"),
@@ -152,7 +157,8 @@ def test_what_would_not_say_hides_nothing_else() -> None:
     values = {one.key: one.value for one in told if isinstance(one, Setting)}
     assert values["iommu"] == "identity, DMA-FQ"
     assert values["kernel_module"] is values["memlock"] is None
-    assert list(values) == [one.key for one in said(FILES) if isinstance(one, Setting)]
+    optional = ("seccomp", "sets_memory_policy")
+    assert list(values) == [one.key for one in said(FILES) if isinstance(one, Setting) and one.key not in optional]
 
 
 def missed(name: str, path: str, detail: str, how: str | None = None, reason: Reason = Reason.UNREADABLE) -> NotChecked:
@@ -161,7 +167,7 @@ def missed(name: str, path: str, detail: str, how: str | None = None, reason: Re
 
 def test_a_record_keeps_of_a_process_what_is_read() -> None:
     files = {path: entry for path, entry in FILES.items() if path != "proc/self/status"}
-    host = Recording(tree({**files, "proc/self/status": f"{STATUS}\nUid:\t1000\nGroups:\t27"}))
+    host = Recording(tree({**files, "proc/self/status": f"{STATUS}\nSeccomp_filters:\t1\nUid:\t1000\nGroups:\t27"}))
     told = list(read_settings(host))
     assert host.recorded().entries["proc/self/status"] == STATUS.partition("\n")[2]
     assert list(read_settings(host.recorded())) == told

@@ -1,0 +1,68 @@
+"""The measurements of collectives that are nearest to a machine, and their medians."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..facts.averages import median
+from .collectives import Collective, Transport
+
+# Startup of an AllReduce between nodes, of an AllGather: 0.8 on B200 of Vultr, 1.2 on MI250X, 2.1 on A3 High.
+_REDUCED = 1.2
+
+
+class Nearest(Struct, frozen=True):
+    """The links and the machine type that the parameters are for.
+
+    Inside a node the grade of the links decides, between nodes the transport. Without a grade all links are equally
+    near.
+    """
+
+    grade: str
+    machine: str
+    transport: Transport | None = None
+
+    def nearest(self, rows: Sequence[Collective]) -> Sequence[Collective]:
+        """Rows of the machine type; else of the grade or transport, of the kind of links, or all."""
+        kind = self.grade.rstrip("0123456789")
+        ours = self.of_machine(rows)
+        carried = self.of_transport(rows)
+        alike = [one for one in rows if one.grade == self.grade]
+        near = [one for one in rows if one.grade.rstrip("0123456789") == kind]
+        return next((some for some in (ours, carried, alike, near) if some), rows)
+
+    def of_machine(self, rows: Sequence[Collective]) -> Sequence[Collective]:
+        """Rows that were measured on this machine type."""
+        return [one for one in rows if self.machine and self.machine in one.machines]
+
+    def of_transport(self, rows: Sequence[Collective]) -> Sequence[Collective]:
+        """Rows whose messages between nodes are carried as here."""
+        return [one for one in rows if one.transport == self.transport]
+
+
+def converted(one: Collective, gather: bool, way: Literal["ring", "in-network"]) -> Collective:
+    """A row of an AllReduce, or with `gather` of an AllGather, in place of a row of the other operation."""
+    if (one.op == "all_reduce") != gather:
+        return replace(one, way=way)
+    factor = 1 / _REDUCED if gather else _REDUCED
+    times = {"startup": one.startup and one.startup * factor, "latency": one.latency and one.latency * factor}
+    wanted: Literal["all_reduce", "all_gather"] = "all_gather" if gather else "all_reduce"
+    return replace(one, op=wanted, way=way, bus=None if one.once else one.bus, once=False, **times)
+
+
+def median_of(rows: Iterable[Collective], value: Callable[[Collective], float | None], default: float) -> float:
+    """The median over platforms; each platform has one vote."""
+    return median(votes_of(rows, value) or [default])
+
+
+def votes_of(rows: Iterable[Collective], value: Callable[[Collective], float | None]) -> list[float]:
+    """The median of each platform."""
+    votes = defaultdict[str, list[float]](list)
+    for one in rows:
+        votes[one.platform].append(value(one) or 0.0)
+    return [median(several) for several in votes.values()]
