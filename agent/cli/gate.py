@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 CLOSED = 2  # as for a failed node; callers must keep the gate open on any other exit code
 _SECONDS = 4.1  # for all calls of Slurm together, except the removal of a note
+# A report is read once, in a job: no next health check tries again, and no limit of Slurm ends the call.
+_TRIES, _OF_A_TRY = 3, 20.0  # seconds
 
 
 @click.command()
@@ -118,10 +120,13 @@ def _health_check(site: str | None, state_dir: str | None, fabric: str | None, n
 
         folder = folder_of("/", state_dir)
         state = view(site, folder, further=_measured(fabric, name, folder))
-        check = Check(view=state, slurm=Slurm(program=scontrol, until=until), node=name, folder=folder)
-        try:
-            message = check.run(time.time())
-        except (Refused, OSError) as refused:
-            message = f"nothing changed: {refused}"
+        for _ in range(1 if fabric is None else _TRIES):
+            limit = until if fabric is None else time.monotonic() + _OF_A_TRY
+            check = Check(view=state, slurm=Slurm(program=scontrol, until=limit), node=name, folder=folder)
+            try:
+                message = check.run(time.time())
+                break
+            except (Refused, OSError) as refused:
+                message = f"nothing changed: {refused}"
     if message:
         click.echo(message)

@@ -43,13 +43,14 @@ def history(
     """
     with clear_errors():
         found, node = _read(since, state_dir)
+    title = node
     if device is not None:
-        found = _of_device(found, device)
+        found, title = _of_device(found, device), f"{device} of {node}"
     if plot is not None:
         _draw(found, node, plot)
     from ...exporters.formats.history import as_json, as_text
 
-    write(as_json(found, node) if form == "json" else as_text(found, node), output)
+    write(as_json(found, node) if form == "json" else as_text(found, title), output)
 
 
 def _read(since: str, state_dir: str | None) -> tuple[History, str]:
@@ -79,7 +80,10 @@ def _name(folder: str) -> str:
 
 
 def _of_device(history: History, device: str) -> History:
-    """The part that is about a device: findings that name it, and flows from or to it."""
+    """The part that is about a device: findings that name it, flows from or to it, and its hardware.
+
+    Raises click.ClickException if there is none: after a typing error, a history without findings looks healthy.
+    """
     from msgspec.structs import replace
 
     def names(text: str) -> bool:
@@ -91,7 +95,15 @@ def _of_device(history: History, device: str) -> History:
         if not states or states[-1].findings != found:
             states.append(replace(state, findings=found))
     rates = {flow: series for flow, series in history.rates.items() if any(names(end) for end in flow.ends)}
-    return replace(history, states=tuple(states), rates=rates)
+    inventories = tuple(
+        replace(one, devices=tuple(item for item in one.devices if names(f"{item.key} {item.alias}")))
+        for one in history.inventories
+    )
+    if not (rates or any(one.findings for one in states) or any(one.devices for one in inventories)):
+        raise click.ClickException(
+            f"{device}: no device, finding or rate of this name is recorded; 'linkgauge topology' lists the names"
+        )
+    return replace(history, states=tuple(states), rates=rates, inventories=inventories)
 
 
 def _draw(history: History, node: str, path: str) -> None:

@@ -84,8 +84,17 @@ def _run(parent: int, sender: Connection, function: Callable[..., Any], args: tu
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     if os.getppid() != parent:  # it ended before prctl()
         os._exit(1)
+    _close_output()
     try:
         sender.send(function(*args))
     except Exception as error:
         sender.send(Failure(str(error) or type(error).__name__))
     os._exit(0)  # a thread that waits for a driver does not end
+
+
+def _close_output() -> None:
+    """A child that hangs in the kernel stays. srun waits 60 s for the end of the output, so it holds none."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for one in (0, 1, 2):
+        os.dup2(nowhere, one)
+    os.close(nowhere)

@@ -74,6 +74,7 @@ def connected(host: str, port: int, token: bytes, seconds: float) -> Coordinator
             why = str(error.strerror or error)
             time.sleep(min(left, _AGAIN))
             continue
+        stream.settimeout(left)  # rank 0 of a busy machine may accept late
         with suppress(OSError):
             stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

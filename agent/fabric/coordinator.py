@@ -11,7 +11,7 @@ from msgspec import Struct
 from ...exporters.text.vocabulary import counted
 from ...models.fabric.confirmation import confirmed, rounds_to_confirm, undecided
 from ...models.fabric.localization import Cause, localize
-from ...models.fabric.plan import PAUSE, Plan, Round, plan
+from ...models.fabric.plan import PAUSE, Plan, Round, packed, plan
 from ...models.fabric.report import FabricReport
 from ...models.fabric.wiring import Port, Wiring, merged, named, of_rails
 from .messages import End, Prepare, Prepared, Rail
@@ -107,17 +107,19 @@ def _plan(options: Options, rails: Mapping[str, Mapping[str, Rail]], wiring: Wir
 
 
 async def _measure(run: Run, wiring: Wiring, until: float) -> tuple[Cause, ...]:
-    """All rounds within the time, and the confirmation of causes."""
-    rounds = list(enumerate(run.plan.rounds))
-    if left_out := await _run_all(run, rounds, until):
-        run.failures.append(f"{left_out} rounds: no time was left; allow more with --budget")
+    """All rounds within the time, failed flows again, and the confirmation of causes."""
+    rounds = run.plan.rounds
+    if left_out := await _run_all(run, list(enumerate(rounds)), until):
+        run.left_out.append(f"{left_out} rounds: no time was left; allow more with --budget")
+    failed = packed(run.failed) if len(run.failed) < len(run.measured) else ()  # a busy node misses a few flows
+    await _run_all(run, list(enumerate(failed, len(rounds))), until)
     first = list(run.measured)
     causes = localize(first, wiring)
-    await _run_all(run, list(enumerate(rounds_to_confirm(causes), len(rounds))), until)
+    await _run_all(run, list(enumerate(rounds_to_confirm(causes), len(rounds) + len(failed))), until)
     again = run.measured[len(first) :]
     if unsure := undecided(causes, again):
         names = ", ".join(pair.name for pair in unsure[:_NAMED]) + ", ..." * (len(unsure) > _NAMED)
-        run.failures.append(f"{counted(len(unsure), 'slow flow')} could not be measured again alone: {names}")
+        run.left_out.append(f"{counted(len(unsure), 'slow flow')} could not be measured again alone: {names}")
     return confirmed(causes, again, first)
 
 

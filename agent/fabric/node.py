@@ -21,7 +21,7 @@ from .preparation import NodeOptions, prepared
 
 IDLE = 3600.0  # seconds that a node waits for its next task: the budget of a run is smaller
 PREPARING = 60.0  # seconds for the diagnosis of a node
-_STARTING = 2.0  # seconds of a flow besides its data
+_STARTING = 3.0  # seconds of a flow besides its data; a busy machine needs more than one
 
 
 class Node:

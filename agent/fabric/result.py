@@ -56,7 +56,8 @@ def report_of(
 
 
 def _not_measured(limits: Limits, joined: int, run: Run) -> Iterator[str]:
-    yield from run.failures
+    yield from (f"{pair.name}: {why}" for pair, why in run.failed.items())
+    yield from run.left_out
     if not limits.expected and joined < limits.count:
         yield f"{limits.count - joined} of {limits.count} nodes did not join within {limits.wait:g} s"
 

@@ -25,7 +25,8 @@ class Run(Struct):
     plan: Plan
     patience: float  # seconds that a node has for an answer, besides the time of the flows
     measured: list[Measured] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)  # what was not measured, and why
+    failed: dict[Pair, str] = field(default_factory=dict)  # flows without a rate, and why
+    left_out: list[str] = field(default_factory=list)  # what else was not measured
 
     async def run(self, pairs: Round, number: int) -> None:
         """Measure the pairs whose nodes are still there."""
@@ -44,12 +45,17 @@ class Run(Struct):
         nodes = dict.fromkeys([*receivers, *senders])
         done = await asyncio.gather(*(self._done(node) for node in nodes))
         answers = dict(zip(nodes, done, strict=True))
-        self.measured += [
-            Measured(pair, number, rate) for pair in pairs if (rate := self._rate(pair, answers)) is not None
-        ]
-        self.failures += [
-            f"{pair.name}: {why}" for pair in pairs for why in self._failure(pair, answers, pair in ports)
-        ]
+        for pair in pairs:
+            self._keep(pair, number, answers, pair in ports)
+
+    def _keep(self, pair: Pair, number: int, answers: Mapping[str, Done | None], listened: bool) -> None:
+        """Keep the rate of a flow, or why it has none. The report names lost nodes once."""
+        rate = self._rate(pair, answers)
+        if rate is not None:
+            self.measured.append(Measured(pair, number, rate))
+            self.failed.pop(pair, None)
+        elif not (self._lost(pair.sender.node) or self._lost(pair.receiver.node)):
+            self.failed[pair] = self._failure(pair, answers, listened)
 
     def _lost(self, node: str) -> bool:
         return self.peers[node].lost is not None
@@ -99,13 +105,11 @@ class Run(Struct):
                 return rate
         return None
 
-    def _failure(self, pair: Pair, answers: Mapping[str, Done | None], listened: bool) -> list[str]:
-        """Why a flow between two nodes that answered has no rate. The report names lost nodes once."""
-        if self._lost(pair.sender.node) or self._lost(pair.receiver.node) or self._rate(pair, answers) is not None:
-            return []
+    def _failure(self, pair: Pair, answers: Mapping[str, Done | None], listened: bool) -> str:
+        """Why a flow between two nodes that answered has no rate."""
         for end in (pair.sender, pair.receiver):
             done = answers.get(end.node)
             why = done.failures.get(self._rail(end.node, end.rail).name) if done else None
             if why:
-                return [f"{end.node}: {why}"]
-        return ["no rate" if listened else "the receiver does not listen"]
+                return f"{end.node}: {why}"
+        return "no rate" if listened else "the receiver does not listen"

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 NODES = 'linkgauge_node_info{node!=""}'
-SILENT = 'up{job="linkgauge"} == 0'  # the job of the shipped rules (deploy/prometheus)
+# Targets without an answer in each job that has a node, and in the job of the shipped rules (deploy/prometheus).
+SILENT = 'up == 0 and on (job) (linkgauge_node_info or up{job="linkgauge"})'
 
 # Rates of flows; the others are traffic of jobs over links.
 _FLOWS = 'kind!~"pcie|port|nvlink|xgmi|c2c|memory|interconnect"'

@@ -74,7 +74,7 @@ def _reading(path: str, limit: float) -> Iterator[sqlite3.Connection]:
         slow = str(wrong) == "interrupted"
         raise ValueError(f"{path}: {f'no answer within {limit:g} s' if slow else wrong}") from None
     except sqlite3.Error as wrong:
-        raise ValueError(f"{path}: {wrong}") from None
+        raise ValueError(f"{path}: {wrong}. 'systemctl restart linkgauge' sets a damaged file aside") from None
 
 
 def _check_file(path: str) -> None:
@@ -92,7 +92,7 @@ def _check_schema(file: sqlite3.Connection) -> None:
     """Refuse other tables. Views, generated columns and virtual tables run code when they are read."""
     found = {sql for (sql,) in file.execute("SELECT sql FROM sqlite_schema")}
     if found != set(SCHEMA):
-        raise sqlite3.DatabaseError("not the tables of the service: move the file away, and restart linkgauge")
+        raise sqlite3.DatabaseError("not the tables of the service: move the file away")
 
 
 def _verdict(text: str) -> Verdict:

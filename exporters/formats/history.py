@@ -39,7 +39,7 @@ def _lines(history: History, node: str) -> Iterator[str]:
             yield f"{as_utc(later.taken_at)}  {change.kind} {safe(_device(change))}"
     if history.rates:
         yield ""
-        yield f"{'flow':34} {'rates':>6} {'first':>10} {'median':>10} {'last':>10}  trend"
+        yield f"{'flow (GB/s)':34} {'rates':>6} {'first':>10} {'median':>10} {'last':>10}  trend"
     for flow, series in history.rates.items():
         yield from _rate(flow, series)
 

@@ -24,6 +24,7 @@ from ..facts.machine import (
     Service,
     Setting,
 )
+from ..facts.network_paths import NicPath
 from ..facts.records import Fact
 
 Group: TypeAlias = Literal["verdict", "devices", "links", "findings", "rates", "settings", "versions", "hardware"]
@@ -63,23 +64,12 @@ COMPARED: Mapping[type[Fact], Mapping[str, Field]] = {
         **_fields("links", failure="driver failure"),
         **_fields("versions", version="driver", library="driver library", cuda="CUDA of the driver"),
     },
-    Pci: {
-        **_fields("links", width=("PCIe width", "lanes"), speed=("PCIe speed", _SPEED), lost="does not answer"),
-        **_fields(
-            "settings",
-            driver="kernel driver",
-            max_payload=("maximum payload", _BYTES),
-            max_read_request=("maximum read request", _BYTES),
-            relaxed_ordering="relaxed ordering",
-            acs="ACS",
-            bar1=("BAR 1", _BYTES),
-        ),
-        **_fields("hardware", max_width=("widest PCIe", "lanes"), max_speed=("fastest PCIe", _SPEED), name="product"),
-    },
+    # The PCI function of a GPU has some of its fields, and counts: it comes later.
     Gpu: {
         **_fields(
             "links",
             failure="failure",
+            pcie_width=("PCIe width", "lanes"),
             nvlinks=("active NVLinks", "links"),
             nvlink_rate=("rate of one NVLink", _RATE),
             c2c_links=("active NVLink-C2C", "links"),
@@ -94,11 +84,32 @@ COMPARED: Mapping[type[Fact], Mapping[str, Field]] = {
             mig="MIG",
             persistence="persistence mode",
             compute_mode="compute mode",
+            bar1=("BAR 1", _BYTES),
         ),
         **_fields("versions", vbios="VBIOS"),
         **_fields(
-            "hardware", name="product", board_part="board part", memory=("memory", _BYTES), clock_max=("clock", "hertz")
+            "hardware",
+            name="product",
+            board_part="board part",
+            memory=("memory", _BYTES),
+            clock_max=("clock", "hertz"),
+            pcie_max_width=("widest PCIe", "lanes"),
+            pcie_own_max_speed=("fastest PCIe", _SPEED),
+            pcie_max_speed=("fastest PCIe in this machine", _SPEED),
         ),
+    },
+    Pci: {
+        **_fields("links", width=("PCIe width", "lanes"), speed=("PCIe speed", _SPEED), lost="does not answer"),
+        **_fields(
+            "settings",
+            driver="kernel driver",
+            max_payload=("maximum payload", _BYTES),
+            max_read_request=("maximum read request", _BYTES),
+            relaxed_ordering="relaxed ordering",
+            acs="ACS",
+            bar1=("BAR 1", _BYTES),
+        ),
+        **_fields("hardware", max_width=("widest PCIe", "lanes"), max_speed=("fastest PCIe", _SPEED), name="product"),
     },
     Net: {
         **_fields("links", speed=("speed", _RATE), carrier="has a link", duplex="duplex"),
@@ -126,4 +137,5 @@ COMPARED: Mapping[type[Fact], Mapping[str, Field]] = {
     Setting: _fields("settings", value="setting"),
     Service: {**_fields("settings", running="runs", state="state"), **_fields("versions", version="version")},
     Nccl: _fields("versions", version="version"),
+    NicPath: _fields("links", path="path"),
 }

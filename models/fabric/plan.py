@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -49,6 +49,18 @@ def circle(nodes: Sequence[str]) -> list[list[tuple[str, str]]]:
         found.append([(a, b) for a, b in facing if a is not None and b is not None])
         seats = [seats[0], seats[-1], *seats[1:-1]]
     return found
+
+
+def packed(pairs: Iterable[Pair]) -> tuple[Round, ...]:
+    """Few rounds with these flows, in which each node has one flow at most."""
+    rounds: list[dict[str, Pair]] = []  # by both nodes
+    for pair in pairs:
+        ends = {pair.sender.node: pair, pair.receiver.node: pair}
+        free = next((one for one in rounds if not one.keys() & ends.keys()), None)
+        if free is None:
+            rounds.append(free := {})
+        free |= ends
+    return tuple(tuple(dict.fromkeys(one.values())) for one in rounds)
 
 
 def plan(

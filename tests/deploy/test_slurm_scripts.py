@@ -149,7 +149,7 @@ def test_a_job_goes_around_bad_nodes(scripts: Scripts, bad: str, runs: str | Non
 @pytest.mark.parametrize("written", [True, False])
 def test_a_job_measures_between_nodes_and_drains_by_the_report(scripts: Scripts, written: bool) -> None:
     report = scripts.folder / "report.json"
-    scripts.program("srun", f'echo "srun $*" >> {scripts.folder}/calls\nshift 2\n"$@"')
+    scripts.program("srun", f'echo "srun $*" >> {scripts.folder}/calls\nshift 3\n"$@"')
     scripts.program("linkgauge", f'[ "$1" != fabric ] || {{ {"printf x" if written else ":"} > {report}; exit 1; }}')
     done = subprocess.run(
         [FOLDER / "fabric.sbatch", report],
@@ -159,7 +159,7 @@ def test_a_job_measures_between_nodes_and_drains_by_the_report(scripts: Scripts,
         timeout=60,
         env=scripts.environment({"SLURM_JOB_ID": "7", "SLURM_CONF_DIR": str(scripts.folder)}),
     )
-    first = "srun --ntasks-per-node=1 --kill-on-bad-exit=0 linkgauge"
-    calls = [f"{first} fabric --format json --output {report} --budget 300s,100TB"]
-    calls += [f"{first} gate --slurm --fabric {report}"] if written else []
+    first = "srun --ntasks-per-node=1 --kill-on-bad-exit=0"
+    calls = [f"{first} --wait=900 linkgauge fabric --format json --output {report} --budget 300s,100TB"]
+    calls += [f"{first} --wait=120 linkgauge gate --slurm --fabric {report}"] if written else []
     assert (done.returncode, done.stderr, scripts.calls) == (1, "", calls)

@@ -59,7 +59,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
         targets = [
             {"targets": [f"127.0.0.1:{port}"], "labels": {"instance": f'{name}:9"|.*'}} for name, port in ports.items()
         ]
-        jobs = [{"job_name": "linkgauge", "static_configs": targets}]
+        others = [{"targets": [f"127.0.0.1:{free_port()}"]}]  # no nodes of linkgauge
+        jobs = [{"job_name": "gpu nodes", "static_configs": targets}, {"job_name": "web", "static_configs": others}]
         config = folder / "prometheus.yml"
         config.write_text(json.dumps({"global": {"scrape_interval": "2s"}, "scrape_configs": jobs}))
         found = stack.enter_context(running(config, folder / "data"))

@@ -22,6 +22,7 @@ KEY = 32  # bytes
 _BUFFER = 4 * MIB  # of a socket: the kernel goes on while other programs have the processor
 _WARM_UP = 0.25  # share of the time that does not count: windows grow
 _SAMPLES = 0.005  # seconds between two samples of the count
+_SPAN, _FEWEST = 0.5, 4  # share of the time after the warm-up that samples cover, and their number
 _RECEIVED = struct.Struct("Q"), 128  # tcpi_bytes_received and its offset
 _LONGER = 1.0  # seconds after which a sender ends if the receiver does not
 _HANDSHAKE = 2.0  # seconds for a key
@@ -45,18 +46,18 @@ def listen(address: str) -> socket.socket:
 def receive(server: socket.socket, key: bytes, seconds: float, deadline: float) -> float:
     """The bytes per second of all streams of a flow over so many seconds. Raises Failed and OSError.
 
-    `deadline`: seconds for the sender to connect.
+    `deadline`: seconds for the sender to connect. A process that waited for a processor takes a little longer, until it
+    has enough samples.
     """
     streams = _accepted(server, key, time.monotonic() + deadline)
     buffer = bytearray(MIB)
     samples = [(time.monotonic(), _arrived(streams))]
-    until = samples[0][0] + seconds
     with selectors.DefaultSelector() as ready:
         for one in streams:
             one.setblocking(False)
             ready.register(one, selectors.EVENT_READ)
-        while ready.get_map() and (left := until - time.monotonic()) > 0:
-            for entry, _ in ready.select(left):
+        while ready.get_map() and not _complete(samples, seconds, time.monotonic()):
+            for entry, _ in ready.select(_SAMPLES):
                 if not _received(entry.fileobj, buffer):  # type: ignore[arg-type]
                     ready.unregister(entry.fileobj)
             if time.monotonic() - samples[-1][0] >= _SAMPLES:
@@ -66,6 +67,15 @@ def receive(server: socket.socket, key: bytes, seconds: float, deadline: float) 
         one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DISCARD)
         one.close()
     return rate_of(samples)
+
+
+def _complete(samples: Sequence[tuple[float, int]], seconds: float, now: float) -> bool:
+    """Whether the time is over, and the samples cover enough of it."""
+    taken = now - samples[0][0]
+    if not seconds <= taken < seconds + _LONGER:
+        return taken >= seconds
+    used = [at for at, _ in samples if at - samples[0][0] >= _WARM_UP * taken]
+    return len(used) >= _FEWEST and used[-1] - used[0] >= _SPAN * (1 - _WARM_UP) * seconds
 
 
 def _arrived(streams: Sequence[socket.socket]) -> int:

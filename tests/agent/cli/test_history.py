@@ -60,7 +60,7 @@ def test_states_and_rates(folder: Path) -> None:
         "    new  critical pcie-link-narrow: gpu1 (module 2, 1e:00.0) runs on x8 of x16",
     ]
     assert [line[:41] for line in lines[9:12]] == [
-        "flow                                rates",
+        "flow (GB/s)                         rates",
         "copy numa0-gpu0                       720",
         "copy numa0-gpu1                       720",
     ]
@@ -73,9 +73,11 @@ def test_one_device(folder: Path) -> None:
         "HISTORY",
         "ok",
         "",
-        "flow",
+        "flow (GB/s)",
         "copy numa0-gpu0",
     ]
+    absent = run("gpu9", "--state-dir", str(folder))
+    assert (absent.exit_code, absent.output.startswith("Error: gpu9: no device, finding or rate of this")) == (64, True)
 
 
 def test_json_has_the_start_of_a_change(folder: Path) -> None:
@@ -97,7 +99,7 @@ def test_errors_name_the_remedy(tmp_path: Path, folder: Path) -> None:
     assert "history.sqlite3: No such file or directory. Start the service with 'systemctl start" in absent.output
     (tmp_path / FILE).write_bytes(b"no database" * 1000)
     damaged = run("--state-dir", str(tmp_path))
-    assert (damaged.exit_code, damaged.output.rstrip().endswith("file is not a database")) == (64, True)
+    assert (damaged.exit_code, "not a database. 'systemctl restart linkgauge'" in damaged.output) == (64, True)
     assert run("--state-dir", str(folder), "--since", "3x").exit_code == 64
 
 
@@ -112,6 +114,8 @@ def test_changes_of_the_hardware(tmp_path: Path) -> None:
         "1970-01-01T00:00:20Z  firmware gpu0 (H100, 0000:18:00.0): 96.00 -> 96.01",
         "1970-01-01T00:00:30Z  swapped gpu0 (H100, 0000:18:00.0)",
     ]
+    assert run("0000:18:00.0", "--state-dir", str(tmp_path), "--since", "40000d").output.count("gpu0 (H100") == 2
+    assert run("gpu1", "--state-dir", str(tmp_path), "--since", "40000d").exit_code == 64
 
 
 def test_the_service_writes_it(tmp_path: Path) -> None:

@@ -28,6 +28,13 @@ def test_each_child_has_a_result_or_a_reason() -> None:
         }
 
 
+def test_a_child_that_hangs_does_not_hold_the_output_of_its_parent_open() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        running = {one: begin(os.readlink, f"/proc/self/fd/{one}") for one in range(3)}
+        assert results(running, 30.0, ours) == dict.fromkeys(range(3), os.devnull)
+
+
 def test_a_late_child_is_killed() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:

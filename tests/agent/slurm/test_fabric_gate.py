@@ -72,10 +72,19 @@ def test_a_wrong_report_is_one_line(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_health_check_drains_a_named_node(folder: Path) -> None:
+@pytest.mark.parametrize("refused", [0, 2])
+def test_the_health_check_drains_a_named_node(folder: Path, refused: int) -> None:
+    """Also if a busy controller refuses the first calls."""
     cluster = Cluster(folder / "cluster", [f"gpu-{number}" for number in range(100)])
+    busy = folder / "busy"
+    busy.write_text("x" * refused)
+    program = folder / "scontrol"
+    program.write_text(
+        f'#!/bin/sh\n[ ! -s {busy} ] || {{ truncate -s -1 {busy}; exit 1; }}\nexec {cluster.program} "$@"\n'
+    )
+    program.chmod(0o755)
     for name in ("gpu-8", "gpu-7"):
-        gate(folder, name, "--slurm", "--scontrol", str(cluster.program))
+        gate(folder, name, "--slurm", "--scontrol", str(program))
     assert cluster.drained == ["gpu-7"]
     assert cluster.get("gpu-7", "Reason").startswith("linkgauge: node-slow gpu-7 [")
     assert record_of(str(folder)).drained == "linkgauge: node-slow gpu-7"

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.fabric.plan import circle, plan
+from linkgauge.models.fabric.plan import circle, packed, plan
 from linkgauge.models.fabric.wiring import Pair, Port, Wiring
 
 BUDGET = (1e6, 1e15)
@@ -40,6 +40,17 @@ def test_a_plan_stays_within_its_budget(count: int, seconds: float, most: float)
     made = plan({f"node{number}": ("",) for number in range(count)}, Wiring(), 1.0, seconds, most)
     assert made.total_seconds <= seconds
     assert made.total_bytes <= most * (1 + 1e-9)
+
+
+@given(st.sets(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")).filter(lambda ends: len({*ends}) == 2)))
+def test_flows_that_run_again_have_nodes_of_their_own_in_a_round(ends: set[tuple[str, str]]) -> None:
+    pairs = [Pair(Port(a), Port(b)) for a, b in sorted(ends)]
+    rounds = packed(pairs)
+    assert sorted(pair for one in rounds for pair in one) == pairs
+    assert all(
+        len({end.node for pair in one for end in (pair.sender, pair.receiver)}) == 2 * len(one) for one in rounds
+    )
+    assert len(rounds) <= max([2 * sum(node in pair for pair in ends) for node in "abcdef"])
 
 
 def test_a_node_without_a_rail_of_the_others_is_left_out_of_it() -> None:

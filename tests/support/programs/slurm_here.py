@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -10,10 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from socket import socket
+from tempfile import TemporaryDirectory
 
 NEEDED = ("munged", "slurmctld", "slurmd", "scontrol", "srun")
 _NODE = "NodeName=node{number} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=1"
-_PATIENCE = 300.0  # only ends a hang: eight nodes take 45 s on two quiet cores, and twice that beside other tests
+_PATIENCE = 300.0  # seconds; only ends a hang
+_LINES = 30  # of each log in the message of a failure
+_ENDED = re.compile(r"JobState=(?!PENDING|CONFIGURING|RUNNING|SUSPENDED)\w+")
 _CONF = """\
 ClusterName=linkgauge
 SlurmctldHost=localhost(127.0.0.1)
@@ -21,9 +25,9 @@ SlurmctldPort={port}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock
+AuthInfo=socket={sockets}/munge.sock
 StateSaveLocation={folder}/save
-SlurmdSpoolDir={folder}/spool.%n
+SlurmdSpoolDir={sockets}/%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
@@ -31,6 +35,7 @@ SlurmdLogFile={folder}/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 MpiDefault=none
+SchedulerParameters=sched_min_interval=0
 HealthCheckInterval=3
 PrologFlags=Alloc
 HealthCheckProgram={scripts}/health_check
@@ -58,9 +63,12 @@ class SlurmHere:
         self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
 
     def ask(self, *command: str) -> str:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_PATIENCE, env=self.environment
-        )
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=_PATIENCE, env=self.environment
+            )
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"{late}\n{self.logs()}") from None
         return done.stdout + done.stderr
 
     def node(self, name: str = "node0") -> str:
@@ -68,31 +76,51 @@ class SlurmHere:
 
     def until(self, holds: Callable[[str], bool], name: str = "node0") -> str:
         """The description of the node as soon as it meets the condition."""
+        return self._until(holds, "scontrol", "show", "node", name)
+
+    def job(self, *words: str) -> str:
+        """Submit a batch job, and return its description after its end.
+
+        `sbatch --wait` would ask for its state after 2, 6, 12, 20, 30, 42... seconds.
+        """
+        number = self.ask("sbatch", "--parsable", *words).strip()
+        assert number.isdecimal(), number
+        return self._until(lambda told: _ENDED.search(told) is not None, "scontrol", "show", "job", number)
+
+    def _until(self, holds: Callable[[str], bool], *command: str) -> str:
         end = time.monotonic() + _PATIENCE
-        while not holds(description := self.node(name)):
-            log = self.folder / "slurmctld.log"
-            assert time.monotonic() < end, (
-                f"{description}\n{log.read_text() if log.exists() else 'slurmctld has not begun'}"
-            )
+        while not holds(told := self.ask(*command)):
+            assert time.monotonic() < end, f"{told}\n{self.ask('scontrol', 'show', 'step')}\n{self.logs()}"
             time.sleep(0.2)
-        return description
+        return told
+
+    def logs(self) -> str:
+        """The last lines of the logs and outputs of all daemons."""
+        paths = sorted([*self.folder.glob("*.log"), *self.folder.glob("*.out")])
+        texts = ((path.name, path.read_text(errors="replace").splitlines()[-_LINES:]) for path in paths)
+        return "\n".join(line for name, lines in texts if lines for line in (f"--- {name}", *lines))
 
 
 @contextmanager
 def slurm(folder: Path, scripts: Path, nodes: int = 1) -> Iterator[SlurmHere]:
-    """The cluster for the duration of the block. `scripts` contains the programs that it calls."""
+    """The cluster for the duration of the block. `scripts` contains the programs that it calls.
+
+    The path of a socket has at most 107 bytes (unix(7)), and folders of pytest-xdist are longer. slurmd then starts no
+    job, and the controller holds it.
+    """
     folder.mkdir()
     (folder / "key").write_bytes(os.urandom(1024))
     os.chmod(folder / "key", 0o600)
     first, *others = _free_ports(1 + nodes)
     lines = "\n".join(_NODE.format(number=number, port=port) for number, port in enumerate(others))
-    (folder / "slurm.conf").write_text(_CONF.format(folder=folder, scripts=scripts, port=first, nodes=lines))
     here = SlurmHere(folder)
-    files = {"key-file": "key", "socket": "munge.sock", "pid-file": "munge.pid", "log-file": "munge.log"}
-    munge = [f"--{option}={folder / name}" for option, name in {**files, "seed-file": "munge.seed"}.items()]
-    with ExitStack() as stack:
+    with TemporaryDirectory(prefix="slurm", dir="/tmp") as sockets, ExitStack() as stack:
+        text = _CONF.format(folder=folder, sockets=sockets, scripts=scripts, port=first, nodes=lines)
+        (folder / "slurm.conf").write_text(text)
+        files = {"key-file": folder / "key", "socket": Path(sockets, "munge.sock")}
+        files |= {name: folder / f"munge.{name.partition('-')[0]}" for name in ("pid-file", "log-file", "seed-file")}
         for command in (
-            ["munged", "-F", "--force", *munge],
+            ["munged", "-F", "--force", *(f"--{option}={path}" for option, path in files.items())],
             ["slurmctld", "-D", "-c"],
             *(["slurmd", "-D", "-N", f"node{number}"] for number in range(nodes)),
         ):
