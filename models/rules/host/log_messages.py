@@ -13,10 +13,10 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...catalog.log_messages import Message, message, pattern
+from ...catalog.log_messages import Message, is_unexplained, message, pattern
 from ...facts.machine import Event, Node, Pci
 from ...inventory.snapshot import Snapshot
-from ...report import SEVERITIES, Finding, Severity
+from ...report import SEVERITIES, UNEXPLAINED, Finding, Severity
 from ..core.log_history import event_evidence, events, gpu_at, later, since, times, total_count, why_history
 from ..core.rule import Rule
 from ..core.wording import function_name, location
@@ -58,7 +58,8 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
                 severity: Severity = "info" if past else _severity(row, event)
                 groups[row.code, subject].append(_Logged(event, row, subject, severity, past))
     for found in groups.values():
-        yield _finding(snapshot, sorted(found, key=_first))
+        explained = [one for one in found if not is_unexplained(one.row.name)]
+        yield _finding(snapshot, sorted(explained or found, key=_first))
 
 
 def _first(one: _Logged) -> tuple[int, float, int]:
@@ -152,6 +153,7 @@ def _finding(snapshot: Snapshot, found: Sequence[_Logged]) -> Finding:
         + f"{times(same)}{also}"
         + (f" ({first.past})" if first.past else ""),
         since=since(first.event),
+        case=UNEXPLAINED if is_unexplained(first.row.name) else None,
         observed=max(_count(one) for one in same),
         unit="count",
         expected_source=first.row.source,
@@ -169,12 +171,16 @@ def _may_end(row: Message) -> bool:
 def with_messages(snapshot: Snapshot, states: Sequence[Finding], logged: Iterable[Finding]) -> list[Finding]:
     """The findings of all rules, with one finding for a message and a state of the same code and subject.
 
-    A message that names no subject is about the first finding with its code.
+    A message that names no subject is about the first finding with its code. A line in unknown words adds nothing to a
+    finding, and it is no symptom beside a fault that has a name.
     """
-    found = list(states)
-    for one in logged:
+    found, messages = list(states), list(logged)
+    named = any(one.severity != "info" for one in (*found, *messages))
+    for one in messages:
         same = (place for place, other in enumerate(states) if other.code == one.code and _meets(snapshot, one, other))
         place = next(same, None)
+        if one.case == UNEXPLAINED and (place is not None or (named and one.code == "not-enough-evidence")):
+            continue
         if place is None:
             found.append(one)
         else:
