@@ -17,7 +17,7 @@ from ..core.wording import function_name, location
 from .missing import off_the_bus
 
 _DETAILS = ("aer", "aer corrected")
-_KINDS = (*_DETAILS, "aer received", "surprise down")
+_KINDS = (*_DETAILS, "aer received", "aer detail", "surprise down")
 # The limit of the counters (pcie.py): 8 a minute on 16 lanes (DCGM's health watch).
 _CORRECTABLE = 8 * 60 / 16  # per hour and lane
 _MANY = 60  # errors in a log of less than an hour: fewer may be a single burst
@@ -55,10 +55,11 @@ def _by_subject(snapshot: Snapshot) -> Mapping[str, list[Event]]:
     subjects: dict[str, list[Event]] = defaultdict(list)
     detailed = has_events(snapshot, *_DETAILS)
     for event in events(snapshot, *_KINDS):
-        if event.kind == "aer received":
-            event = replace(event, kind="aer corrected" if event.fatal is None else "aer")
+        if event.kind in ("aer received", "aer detail"):
             if detailed:
                 continue
+            corrected = event.kind == "aer received" and event.fatal is None
+            event = replace(event, kind="aer corrected" if corrected else "aer")
         if event.subject:
             subjects[event.subject].append(event)
     return subjects

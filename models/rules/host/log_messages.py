@@ -7,7 +7,7 @@ the same code and subject.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 
 from msgspec import Struct
@@ -51,7 +51,7 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     for event in events(snapshot, _KIND):
         row = message(event.name or "")
         symptom = row.code == "not-enough-evidence" and snapshot.origin != "dumps"  # a machine shows its state itself
-        if row.code and row.severity and not symptom and (not row.needs or names & {*row.needs}):
+        if row.code and row.severity and not symptom and _counts(row, names):
             subject = _subject(snapshot, event, row)
             past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
             if not _is_known(snapshot, row, subject):
@@ -60,6 +60,11 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     for found in groups.values():
         explained = [one for one in found if not is_unexplained(one.row.name)]
         yield _finding(snapshot, sorted(explained or found, key=_first))
+
+
+def _counts(row: Message, names: Set[str | None]) -> bool:
+    """Whether the message counts beside the other messages of the log."""
+    return (not row.needs or bool(names & {*row.needs})) and not names & {*row.unless}
 
 
 def _first(one: _Logged) -> tuple[int, float, int]:
@@ -86,6 +91,9 @@ def _values(event: Event) -> Mapping[str, str]:
 
 def _subject(snapshot: Snapshot, event: Event, row: Message) -> str:
     """The subject. The driver's own number of a GPU is no name: the only GPU that failed to start is meant."""
+    if row.about:
+        others = {one.subject for one in events(snapshot, _KIND) if one.name in row.about}
+        return others.pop() or "node" if len(others) == 1 else "node"
     if row.subject != "rm":
         return event.subject or "node"
     failed = {one.subject for one in events(snapshot, _STARTS) if ":" in (one.subject or "")}
