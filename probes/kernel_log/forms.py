@@ -177,7 +177,7 @@ FORMS = _forms(
         r"\((?P<fatal>Fatal|Non-Fatal)\)",
     ),
     ("aer", "aer_uncor_severity", _A + r": (?:AER: )?aer_uncor_severity: "),  # if firmware handles errors first
-    # Names of errors. They count only if the lines before them are missing. The first name is that of Linux 4.18 and later.
+    # Names of errors. They count only if the lines before them are missing. The first name is that since Linux 4.18.
     *(
         ("aer corrected detail", f"[{bit:2d}] ", _A + rf": (?:AER: )? {{0,8}}\[{bit:2d}\] (?:{names})(?= |$)")
         for bit, names in _CORRECTED.items()
@@ -186,7 +186,11 @@ FORMS = _forms(
         ("aer detail", f"[{bit:2d}] ", _A + rf": (?:AER: )? {{0,8}}\[{bit:2d}\] (?:{names})(?= |$)")
         for bit, names in _UNCORRECTED.items()
     ),
-    ("aer corrected detail", "is reported first", _A + r": AER: {1,6}Error of this Agent(?:\([0-9a-f]{4}\))? is reported first"),
+    (
+        "aer corrected detail",
+        "is reported first",
+        _A + r": AER: {1,6}Error of this Agent(?:\([0-9a-f]{4}\))? is reported first",
+    ),
     ("surprise down", "[ 5]", _A + r": (?:AER: )? {0,8}\[ 5\] S(?:urprise Down|DES)(?P<fatal>)"),
     ("surprise down", "ontainment event", _A + r"(?::pcie[0-9a-f]{2,3})?: (?:DPC: |DPC )containment event(?P<fatal>)"),
     (

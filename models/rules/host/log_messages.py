@@ -6,6 +6,7 @@ the same code and subject.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
@@ -26,6 +27,12 @@ _KIND = "message"
 _FELL_OFF = 79  # Xid
 _OF_GPUS = ("gpu-", "nvlink-", "nvswitch-")
 _STATES = ("gpu-missing", "gpu-driver-failed")  # the driver shows whether they hold
+# Words with which a driver states a failure of hardware or firmware, also in lines that linkgauge does not know.
+_GRAVE = re.compile(
+    r"(?<!non-)\b(?:fatal|unrecover(?:ed|able)|uncorrect(?:ed|able)|hardware (?:error|failure)|not respon\w{2,6}"
+    r"|(?:un|non-)responsive|hung|dead|overheat(?:ed|ing)|fell off|fallen off)\b",
+    re.IGNORECASE,
+)
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 
 
@@ -73,6 +80,8 @@ def _first(one: _Logged) -> tuple[int, float, int]:
 
 def _severity(row: Message, event: Event) -> Severity:
     assert row.severity
+    if is_unexplained(row.name) and row.code != "not-enough-evidence" and _GRAVE.search(event.text or ""):
+        return "warning"
     many = row.many is not None and _count(event) >= row.many
     return row.severity_of_many if many and row.severity_of_many else row.severity
 

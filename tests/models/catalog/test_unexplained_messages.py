@@ -43,10 +43,9 @@ def test_an_example_belongs_to_its_row_alone(row: Message) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_it_is_reported_and_not_ok(row: Message) -> None:
     report = judged(f"Nov  2 10:00:00 node7 kernel: [ 1234.567890] {row.example}", "what came after it")
-    assert [(one.severity, one.code, one.subject, one.case) for one in report.findings] == [
-        ("info", row.code, subject(row), "unexplained")
-    ]
-    assert report.verdict == "unknown"
+    (found,) = report.findings
+    assert (found.code, found.subject, found.case) == (row.code, subject(row), "unexplained")
+    assert (found.severity, report.verdict) in (("info", "unknown"), ("warning", "degraded"))
 
 
 def test_it_makes_a_verdict_unknown_that_would_be_ok() -> None:
@@ -54,6 +53,20 @@ def test_it_makes_a_verdict_unknown_that_would_be_ok() -> None:
     unexplained = "mlx5_core 0000:18:00.0: mlx5_irq_table_create:633:(pid 812): failed to create the table"
     assert judged(corrected).verdict == "ok"
     assert judged(corrected, unexplained).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("the table of flows could not be created", "info"),
+        ("Non-fatal error of the table of flows", "info"),
+        ("FATAL hardware state, failed to go on", "warning"),
+        ("firmware is not responding", "warning"),
+        ("Unrecoverable Error detected", "warning"),
+    ],
+)
+def test_words_for_a_failure_of_hardware_are_a_warning(text: str, severity: str) -> None:
+    assert [one.severity for one in judged(f"mlx5_core 0000:18:00.0: {text}").findings] == [severity]
 
 
 def test_a_symptom_in_unknown_words_is_none_beside_a_fault_with_a_name() -> None:
