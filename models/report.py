@@ -18,6 +18,7 @@ ABSOLUTE: frozenset[Basis] = frozenset({"site", "profile", "capability"})
 Verdict: TypeAlias = Literal["ok", "degraded", "failed", "unknown"]
 # state: true now. event: happened, and stays in reports until it is cleared. measurement: a measured rate is too low.
 FindingKind: TypeAlias = Literal["state", "event", "measurement"]
+UNEXPLAINED = "unexplained"  # case of a finding: a line of a log reports a fault in words that linkgauge does not know
 Origin: TypeAlias = Literal["live", "capture", "dumps"]
 Context: TypeAlias = Literal["host", "job", "dumps"]
 # Independent evidence of what a value should be, most trusted first: site file, machine type, product, equal devices,

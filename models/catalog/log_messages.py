@@ -23,6 +23,8 @@ from . import packaged
 # Messages of the kernel and its drivers, and messages of programs and agents: one file per family.
 KERNEL = ("nvidia", "pci", "processor", "memory", "storage", "files", "network", "amdgpu", "kernel")
 PROGRAMS = ("fabric", "cuda", "nccl", "mpi", "libfabric", "services", "agents", "kubernetes", "node_checks")
+# Lines of known drivers and programs with a word for a fault. They count only if no other message is in the line.
+UNEXPLAINED = ("unexplained",)
 _TABLE = "[[message]]\n"
 _HEAD = re.compile(
     r"name = \"(?P<name>[a-z0-9-]{1,60})\"\n"
@@ -49,6 +51,14 @@ MACROS: Mapping[str, str] = {
     "w": r"[^\s,;]{1,60}",
     "any": r".{0,160}?",
     "q": r"\\{0,3}\"",  # a quotation mark, also within a string of JSON
+    "fault": (  # a word for a fault. Words before and behind "error" that healthy machines log are left out
+        r"(?:[Ff]ail(?:ed|ure|ing|s)?\b|FAIL(?:ED|URE)?\b|[Uu]nable to|[Cc]annot\b|[Cc]an't\b|[Cc]ould(?:n't| not)\b"
+        r"|(?<!no )(?<!out )(?<!0 )\b[Ee]rrors?\b"
+        r"(?!=|s?: 0| (?:handl|report|contain|correct|recover|inject|mask|sever))"
+        r"|ERROR\b|[Tt]imed[ -]?out\b|[Tt]ime-?out (?:wait|error|on |for |occur|detect|after|while)|TIMEOUT"
+        r"|[Aa]bort(?:ed|ing)\b|[Cc]orrupt|[Ff]atal\b|FATAL\b|[Hh]ang\b|[Hh]ung\b|\bstuck\b|[Oo]fflined?\b|\blost\b"
+        r"|[Nn]ot respon|(?:un|non-)responsive|[Oo]verheat|[Oo]ver-?temp|[Oo]verflow|[Uu]ncorrect)"
+    ),
 }
 Subject = Literal[
     "pci", "gpu", "rm", "cpu", "memory", "nvme", "disk", "store", "array", "net", "rdma", "service", "node"
@@ -70,6 +80,8 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     action: Text | None = None  # the cheapest next step
     clears: tuple[str, ...] = ()  # the messages about the same subject that this one ends, if it is later
     needs: tuple[str, ...] = ()  # it counts only if one of these messages is in the log too
+    unless: tuple[str, ...] = ()  # it does not count if one of these messages is in the log too
+    about: tuple[str, ...] = ()  # its subject is that of these messages, if they have one subject
     source: Text
     example: Text
 
@@ -105,7 +117,12 @@ def _entry(file: str, table: str) -> Entry:
 
 @cache
 def _by_name() -> Mapping[str, Entry]:
-    return {entry.name: entry for entry in entries(*KERNEL, *PROGRAMS)}
+    return {entry.name: entry for entry in entries(*KERNEL, *PROGRAMS, *UNEXPLAINED)}
+
+
+def is_unexplained(name: str) -> bool:
+    """Whether the message only says that a driver or a program reports a fault."""
+    return _by_name()[name].file in UNEXPLAINED
 
 
 @cache

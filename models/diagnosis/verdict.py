@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ..catalog import codes
 from ..facts.reason import Reason
 from ..facts.records import NotChecked, Run
-from ..report import Finding, Origin, Report, Verdict
+from ..report import UNEXPLAINED, Finding, Origin, Report, Verdict
 
 
 def verdict(
@@ -21,8 +21,8 @@ def verdict(
 
     unknown: a vital check was wanted but not possible; a source failed by its own fault, so its result is missing (not
     for dumps); a symptom was seen but not its cause; a finding is stale; or nothing could be checked. Instead of ok,
-    also: a part of a dump was not read. An implausible measurement is no check. A check that only informs, or a line of
-    a log that only informs, says nothing about faults.
+    also: a part of a dump was not read, or a driver reports a fault in unknown words. An implausible measurement is no
+    check. A check that only informs, or a line of a log that only informs, says nothing about faults.
     """
     counting = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
     active = [one for one in counting if one.stale is None]
@@ -38,7 +38,8 @@ def verdict(
         return "unknown"
     if "warning" in grave:
         return "degraded"
-    return "unknown" if any(one.reason is Reason.INCOMPLETE for one in unread) else "ok"
+    unexplained = any(one.case == UNEXPLAINED for one in active)
+    return "unknown" if unexplained or any(one.reason is Reason.INCOMPLETE for one in unread) else "ok"
 
 
 def why_unknown(report: Report) -> tuple[str, bool]:
@@ -55,6 +56,8 @@ def why_unknown(report: Report) -> tuple[str, bool]:
         return f"Do not take this node for healthy: {codes_of} could not be evaluated again.", False
     if any(finding.code == "not-enough-evidence" for finding in report.findings):
         return "There is a symptom without a known cause.", False
+    if any(finding.case == UNEXPLAINED for finding in report.findings):
+        return "A driver or a program reports a fault in words that linkgauge does not know.", False
     if any(gap.reason is Reason.INCOMPLETE for gap in report.not_checked):
         return "A part of the input is missing or was not read. The rest shows no fault.", True
     return "Nothing could be judged.", False

@@ -36,6 +36,35 @@ _NET = (
     r"(?:\w{2,10}: )?(?:NIC )?(?:Copper |Fib(?:er|re) |S[Ee]r[Dd]es )?[Ll]ink (?:is )?"
 )
 
+# Bits of the status registers (drivers/pci/pcie/aer.c, aer_correctable_error_string and its older form).
+_CORRECTED = {
+    0: "RxErr|Receiver Error",
+    6: "Bad ?TLP",
+    7: "Bad ?DLLP",
+    8: "Rollover|RE[LP]L?AY_NUM Rollover",
+    12: "Timeout|Replay Timer Timeout",
+    13: "NonFatalErr|Advisory Non-Fatal(?: Error)?",
+    14: "CorrIntErr|Corrected Internal Error",
+    15: "HeaderOF|Header Log Overflow",
+}
+_UNCORRECTED = {
+    4: "DLP|Data Link Protocol",
+    12: "TLP|Poisoned TLP(?: Received)?",
+    13: "FCP|Flow Control Protocol",
+    14: "CmpltTO|Completion Timeout",
+    15: "CmpltAbrt|Completer Abort",
+    16: "UnxCmplt|Unexpected Completion",
+    17: "RxOF|Receiver Overflow",
+    18: "MalfTLP|Malformed TLP",
+    19: "ECRC",
+    20: "UnsupReq|Unsupported Request",
+    21: "ACSViol|ACS Violation",
+    22: "UncorrIntErr|Uncorrectable Internal Error",
+}
+_AER_RECEIVED = (
+    r": (?:AER: )?(?:Multiple )?(?:Correct[a-z]{2,4}|Uncorrect[a-z]{2,4} \((?P<fatal>Fatal|Non-Fatal)\)) error "
+    r"(?:message )?"
+)
 _DISK = r"(?P<subject>sd[a-z]{1,3}|nvme[0-9]{1,4}(?:c[0-9]{1,4})?n[0-9]{1,4}|vd[a-z]{1,2}|xvd[a-z]{1,2})"
 # A block device with a file system. Loop devices hold images, and their errors are those of the image.
 _STORE = r"(?P<subject>(?!loop|ram|zram|sr[0-9]|fd[0-9])[a-z][a-zA-Z0-9_.-]{1,30})"
@@ -90,7 +119,15 @@ FORMS = _forms(
         "Xid (",
         r"(?<!S)Xid \((?P<subject>(?:PCI:)?[0-9a-fA-F]{1,8}(?:[:.-][0-9a-fA-F]{1,4}){2})\): " + _CODE,
     ),
-    # Lists of people: the number before the address.
+    # An address that a person removed: "PCI:...", "PCI:xxxx:xx:xx".
+    ("xid", "Xid (", r"(?<!S)Xid \((?:PCI:)?(?:\.{2,3}|[xX*?0:.<>]{4,20})\): " + _CODE),
+    # Lists of people and agents: the number before the address.
+    (
+        "xid",
+        " PCI:",
+        r"\b[Xx](?:id|ID):? (?P<code>[0-9]{1,3}) ?\([^()]{2,80}\) (?:was )?detected (?:on|at) (?:GPU )?"
+        r"PCI:(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2})\b",
+    ),
     (
         "xid",
         "Xid ",
@@ -103,6 +140,12 @@ FORMS = _forms(
         "SXid (",
         rf"(?:nvidia-nvswitch[0-9]{{1,3}}: |\] |^)SXid \(PCI:{_A}\): (?P<code>[0-9]{{5}}), (?!Data|Severity)"
         r"(?:(?P<fatal>Fatal|Non-fatal), Link (?P<link>[0-9]{1,3})\b)?",
+    ),
+    # Its other lines. They count only if the first one is missing.
+    (
+        "sxid detail",
+        "SXid (",
+        rf"(?:nvidia-nvswitch[0-9]{{1,3}}: |\] |^)SXid \(PCI:{_A}\): (?P<code>[0-9]{{5}}), (?:Data \{{|Severity [0-9])",
     ),
     ("driver loaded", "NVRM: loading NVIDIA", r"NVRM: loading (?P<subject>NVIDIA) UNIX .{0,40}Kernel Module"),
     ("reset", ": reset done", _A + r": reset done$"),
@@ -123,9 +166,9 @@ FORMS = _forms(
     (
         "aer received",
         "received",
-        r": (?:AER: )?(?:Multiple )?(?:Correct[a-z]{2,4}|Uncorrect[a-z]{2,4} "
-        rf"\((?P<fatal>Fatal|Non-Fatal)\)) error (?:message )?received(?::| from) {_A}",
+        _AER_RECEIVED + rf"received(?::| from) {_A}",
     ),
+    ("aer received", "received: ", _A + _AER_RECEIVED + r"received: (?:id=|0x)?[0-9a-f]{4}\b"),  # before Linux 4.16
     ("aer corrected", "PCIe Bus Error", _A + r": (?:AER: )?PCIe Bus Error: severity=Correct"),
     (
         "aer",
@@ -134,6 +177,20 @@ FORMS = _forms(
         r"\((?P<fatal>Fatal|Non-Fatal)\)",
     ),
     ("aer", "aer_uncor_severity", _A + r": (?:AER: )?aer_uncor_severity: "),  # if firmware handles errors first
+    # Names of errors. They count only if the lines before them are missing. The first name is that since Linux 4.18.
+    *(
+        ("aer corrected detail", f"[{bit:2d}] ", _A + rf": (?:AER: )? {{0,8}}\[{bit:2d}\] (?:{names})(?= |$)")
+        for bit, names in _CORRECTED.items()
+    ),
+    *(
+        ("aer detail", f"[{bit:2d}] ", _A + rf": (?:AER: )? {{0,8}}\[{bit:2d}\] (?:{names})(?= |$)")
+        for bit, names in _UNCORRECTED.items()
+    ),
+    (
+        "aer corrected detail",
+        "is reported first",
+        _A + r": AER: {1,6}Error of this Agent(?:\([0-9a-f]{4}\))? is reported first",
+    ),
     ("surprise down", "[ 5]", _A + r": (?:AER: )? {0,8}\[ 5\] S(?:urprise Down|DES)(?P<fatal>)"),
     ("surprise down", "ontainment event", _A + r"(?::pcie[0-9a-f]{2,3})?: (?:DPC: |DPC )containment event(?P<fatal>)"),
     (

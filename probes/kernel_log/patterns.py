@@ -49,7 +49,7 @@ def events_in(lines: Iterable[tuple[float, str]]) -> Iterator[tuple[float, Event
 def _event_of_kernel(text: str, messages: Sequence[Entry]) -> Event | None:
     """The event of a whole record, if no user can have chosen its text."""
     event = event_of(text, messages)
-    if event is None:
+    if event is None or (event.kind or "").endswith(" detail"):  # the log has the line before it
         return None
     from .user_text import is_of_user  # imported only for an event: it compiles long patterns
 

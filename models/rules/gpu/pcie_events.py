@@ -17,7 +17,8 @@ from ..core.wording import function_name, location
 from .missing import off_the_bus
 
 _DETAILS = ("aer", "aer corrected")
-_KINDS = (*_DETAILS, "aer received", "surprise down")
+_PARTS = ("aer corrected detail", "aer detail")  # names of errors
+_KINDS = (*_DETAILS, "aer received", *_PARTS, "surprise down")
 # The limit of the counters (pcie.py): 8 a minute on 16 lanes (DCGM's health watch).
 _CORRECTABLE = 8 * 60 / 16  # per hour and lane
 _MANY = 60  # errors in a log of less than an hour: fewer may be a single burst
@@ -50,15 +51,14 @@ def errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 def _by_subject(snapshot: Snapshot) -> Mapping[str, list[Event]]:
     """The events of each device. The port that receives a message logs it, too. This line counts if the lines with the
-    details are missing.
+    details are missing, and a line with the name of an error if both are missing.
     """
     subjects: dict[str, list[Event]] = defaultdict(list)
-    detailed = has_events(snapshot, *_DETAILS)
-    for event in events(snapshot, *_KINDS):
-        if event.kind == "aer received":
-            event = replace(event, kind="aer corrected" if event.fatal is None else "aer")
-            if detailed:
-                continue
+    counting = next((kinds for kinds in (_DETAILS, ("aer received",)) if has_events(snapshot, *kinds)), _PARTS)
+    for event in events(snapshot, *counting, "surprise down"):
+        if event.kind in ("aer received", *_PARTS):
+            corrected = event.kind == _PARTS[0] or (event.kind == "aer received" and event.fatal is None)
+            event = replace(event, kind="aer corrected" if corrected else "aer")
         if event.subject:
             subjects[event.subject].append(event)
     return subjects

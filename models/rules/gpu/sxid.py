@@ -36,7 +36,10 @@ def _switch_errors(snapshot: Snapshot) -> Callable[[str | None], list[LoggedErro
 
     @cache
     def of(subject: str | None) -> list[LoggedError]:
-        found = (_switch(snapshot, one) for one in events_about(snapshot, subject, "sxid"))
+        named = events_about(snapshot, subject, "sxid")
+        codes = {one.code for one in named}
+        details = (one for one in events_about(snapshot, subject, "sxid detail") if one.code not in codes)
+        found = (_switch(snapshot, one) for one in (*named, *details))
         return sorted(filter(None, found), key=worst_first)
 
     return of
@@ -44,7 +47,7 @@ def _switch_errors(snapshot: Snapshot) -> Callable[[str | None], list[LoggedErro
 
 def of_switch(snapshot: Snapshot, event: Event) -> bool:
     """Select SXids."""
-    return event.kind == "sxid"
+    return event.kind in ("sxid", "sxid detail")
 
 
 def _switch(snapshot: Snapshot, event: Event) -> LoggedError | None:

@@ -6,17 +6,18 @@ the same code and subject.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...catalog.log_messages import Message, message, pattern
+from ...catalog.log_messages import Message, is_unexplained, message, pattern
 from ...facts.machine import Event, Node, Pci
 from ...inventory.snapshot import Snapshot
-from ...report import SEVERITIES, Finding, Severity
+from ...report import SEVERITIES, UNEXPLAINED, Finding, Severity
 from ..core.log_history import event_evidence, events, gpu_at, later, since, times, total_count, why_history
 from ..core.rule import Rule
 from ..core.wording import function_name, location
@@ -26,6 +27,12 @@ _KIND = "message"
 _FELL_OFF = 79  # Xid
 _OF_GPUS = ("gpu-", "nvlink-", "nvswitch-")
 _STATES = ("gpu-missing", "gpu-driver-failed")  # the driver shows whether they hold
+# Words with which a driver states a failure of hardware or firmware, also in lines that linkgauge does not know.
+_GRAVE = re.compile(
+    r"(?<!non-)\b(?:fatal|unrecover(?:ed|able)|uncorrect(?:ed|able)|hardware (?:error|failure)|not respon\w{2,6}"
+    r"|(?:un|non-)responsive|hung|dead|overheat(?:ed|ing)|fell off|fallen off)\b",
+    re.IGNORECASE,
+)
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 
 
@@ -51,14 +58,20 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     for event in events(snapshot, _KIND):
         row = message(event.name or "")
         symptom = row.code == "not-enough-evidence" and snapshot.origin != "dumps"  # a machine shows its state itself
-        if row.code and row.severity and not symptom and (not row.needs or names & {*row.needs}):
+        if row.code and row.severity and not symptom and _counts(row, names):
             subject = _subject(snapshot, event, row)
             past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
             if not _is_known(snapshot, row, subject):
                 severity: Severity = "info" if past else _severity(row, event)
                 groups[row.code, subject].append(_Logged(event, row, subject, severity, past))
     for found in groups.values():
-        yield _finding(snapshot, sorted(found, key=_first))
+        explained = [one for one in found if not is_unexplained(one.row.name)]
+        yield _finding(snapshot, sorted(explained or found, key=_first))
+
+
+def _counts(row: Message, names: Set[str | None]) -> bool:
+    """Whether the message counts beside the other messages of the log."""
+    return (not row.needs or bool(names & {*row.needs})) and not names & {*row.unless}
 
 
 def _first(one: _Logged) -> tuple[int, float, int]:
@@ -67,6 +80,8 @@ def _first(one: _Logged) -> tuple[int, float, int]:
 
 def _severity(row: Message, event: Event) -> Severity:
     assert row.severity
+    if is_unexplained(row.name) and row.code != "not-enough-evidence" and _GRAVE.search(event.text or ""):
+        return "warning"
     many = row.many is not None and _count(event) >= row.many
     return row.severity_of_many if many and row.severity_of_many else row.severity
 
@@ -85,6 +100,9 @@ def _values(event: Event) -> Mapping[str, str]:
 
 def _subject(snapshot: Snapshot, event: Event, row: Message) -> str:
     """The subject. The driver's own number of a GPU is no name: the only GPU that failed to start is meant."""
+    if row.about:
+        others = {one.subject for one in events(snapshot, _KIND) if one.name in row.about}
+        return others.pop() or "node" if len(others) == 1 else "node"
     if row.subject != "rm":
         return event.subject or "node"
     failed = {one.subject for one in events(snapshot, _STARTS) if ":" in (one.subject or "")}
@@ -152,6 +170,7 @@ def _finding(snapshot: Snapshot, found: Sequence[_Logged]) -> Finding:
         + f"{times(same)}{also}"
         + (f" ({first.past})" if first.past else ""),
         since=since(first.event),
+        case=UNEXPLAINED if is_unexplained(first.row.name) else None,
         observed=max(_count(one) for one in same),
         unit="count",
         expected_source=first.row.source,
@@ -169,12 +188,16 @@ def _may_end(row: Message) -> bool:
 def with_messages(snapshot: Snapshot, states: Sequence[Finding], logged: Iterable[Finding]) -> list[Finding]:
     """The findings of all rules, with one finding for a message and a state of the same code and subject.
 
-    A message that names no subject is about the first finding with its code.
+    A message that names no subject is about the first finding with its code. A line in unknown words adds nothing to a
+    finding, and it is no symptom beside a fault that has a name.
     """
-    found = list(states)
-    for one in logged:
+    found, messages = list(states), list(logged)
+    named = any(one.severity != "info" for one in (*found, *messages))
+    for one in messages:
         same = (place for place, other in enumerate(states) if other.code == one.code and _meets(snapshot, one, other))
         place = next(same, None)
+        if one.case == UNEXPLAINED and (place is not None or (named and one.code == "not-enough-evidence")):
+            continue
         if place is None:
             found.append(one)
         else:

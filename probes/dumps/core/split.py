@@ -44,7 +44,10 @@ _MOST_SHAPES, _LONGEST = 50_000, 300  # entries in the cache of a text, and char
 _KEPT_SHAPES = 65_536  # entries that the next text finds: the parts of a report, and its next copy, have the same lines
 _BLOCK = 1 << 20  # characters whose shapes are computed at once
 _NEVER = re.compile("(?!)")
-_ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " ", "&amp;": "&"}  # HTML entities
+# HTML entities
+_ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&nbsp;": " ", "&amp;": "&"}
+_MARKS = ("&lt;", "&gt;", "&quot;", "&#39;", "&#x27;")
+_TYPOGRAPHIC = str.maketrans("\u2018\u2019\u201a\u201c\u201d\u201e\u2010\u2011", "'''\"\"\"--")
 _ELEMENT = re.compile(r"<[a-z_]{2,40}[ >]")
 _PAGE = re.compile(r"</?(?:html|head|body|pre|code|div|span|p|br|blockquote|details|summary)(?: [^<>\n]{0,200})?/?>")
 _VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")
@@ -60,7 +63,7 @@ def is_filler(part: Part) -> bool:
 
 
 def clean(text: str) -> str:
-    """The text without color codes, carriage returns, zero bytes and HTML entities.
+    """The text without color codes, carriage returns, zero bytes and HTML entities, and with plain quotation marks.
 
     The number of lines does not change.
     """
@@ -68,9 +71,11 @@ def clean(text: str) -> str:
         text = text.removeprefix("\ufeff").replace("\xa0", " ")
     if "<pre" in text or "<code" in text or "<br" in text:
         text = _PAGE.sub("", text)
-    if ("&lt;" in text or "&gt;" in text) and not _ELEMENT.search(text):
+    if "&" in text and any(escape in text for escape in _MARKS) and not _ELEMENT.search(text):
         for escape, character in _ESCAPES.items():
             text = text.replace(escape, character)
+    if not text.isascii():
+        text = text.translate(_TYPOGRAPHIC)
     return _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
 
 

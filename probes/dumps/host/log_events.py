@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ....models.catalog.log_messages import KERNEL, PROGRAMS
+from ....models.catalog.log_messages import KERNEL, PROGRAMS, UNEXPLAINED
 from ....models.facts.machine import Event
 from ....models.facts.records import Evidence
 from ...kernel_log.forms import FORMS
@@ -68,14 +68,23 @@ def _pieces(whole: str, needles: Sequence[str]) -> Iterator[str]:
 
 def messages(part: Part) -> Iterator[LogLine]:
     """The lines with messages of the catalog. Lines of the forms are left out."""
-    number = before = 0
     text = part.text
-    for found in find_messages(text, catalog(*KERNEL, *PROGRAMS)):
-        start, end = text.rfind("\n", 0, found.start) + 1, text.find("\n", found.end)
+    found = find_messages(text, catalog(*KERNEL, *PROGRAMS))
+    explained = {_start(text, one) for one in found}
+    others = {_start(text, one): one for one in find_messages(text, catalog(*UNEXPLAINED))}
+    found += [one for start, one in others.items() if start not in explained]
+    number = before = 0
+    for one in sorted(found, key=lambda one: one.start):
+        start, end = _start(text, one), text.find("\n", one.end)
         number, before = number + text.count("\n", before, start), start
-        line = _message(number, text[start : end if end >= 0 else len(text)], start, found)
+        line = _message(number, text[start : end if end >= 0 else len(text)], start, one)
         if event_of(line.text) is None:
             yield line
+
+
+def _start(text: str, found: Found) -> int:
+    """Where the line of a message begins."""
+    return text.rfind("\n", 0, found.start) + 1
 
 
 def _message(number: int, whole: str, start: int, found: Found) -> LogLine:

@@ -1,4 +1,5 @@
-"""Removes what people add to the lines of an output: Markdown tables, bold, code marks, and comments at the end.
+"""Removes what people add to the lines of an output: Markdown tables, bold, italics, code marks, escapes, and comments
+at the end.
 
 The number of lines does not change. Evidence cites a changed line as it was.
 """
@@ -13,6 +14,8 @@ _RULE = re.compile(rf"^[ \t]{{0,8}}(?:\|?{_CELL}(?:\|{_CELL})+(?:\|[ \t]*)?|\|{_
 _ONE = re.compile(r"[ \t]*\|[ \t]?((?:[^|\\]|\\.)*?)[ \t]?\|[ \t]*")  # a row with one cell
 _BORDER = re.compile(r"(?<!\\)\|")
 _BOLD = re.compile(r"(?<![*\w])\*\*(?=[^\s*])([^*\n]{0,2000}?[^\s*])\*\*(?![*\w])")
+_ITALIC = re.compile(r"^([ \t]*)_(?=[^\s_])([^\n]{8,2000}?[^\s_])_[ \t]*$", re.MULTILINE)
+_ESCAPED = re.compile(r"(?<!\\)\\([\[\]_*#<>~])")  # "\[PCI\_BUS\]"
 _CODE = re.compile(r"^([ \t]*)`([^`\n]{1,2000})`[ \t]*$", re.MULTILINE)
 # "  # crossing racks", "   <--- here". Not "==> FILE <==" (head), a prompt, not a "#" that belongs to a word, not JSON.
 # Not behind a prefix of a log and one blank: "check[4242]: # nThread", "[node1] # Rank", "03:04:05 # size".
@@ -47,6 +50,10 @@ def without_markup(text: str) -> tuple[str, Mapping[int, str]]:
         plain = "\n".join(_tables(plain.split("\n")))
     if "**" in text:
         plain = _BOLD.sub(r"\1", plain)
+    if "_\n" in text or text.endswith("_"):
+        plain = _ITALIC.sub(r"\1\2", plain)
+    if "\\[" in text or "\\_" in text or "\\*" in text:
+        plain = _ESCAPED.sub(r"\1", plain)
     if "`" in text:
         plain = _CODE.sub(r"\1\2", plain)
     if any(sign in text for sign in _SIGNS):

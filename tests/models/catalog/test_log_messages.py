@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import time
@@ -46,6 +47,17 @@ FRAMES: dict[str, Callable[[str], str]] = {
     "JSON": lambda line: json.dumps({"level": "warn", "message": line, "node": "n7"}),
     "JSON on its own line": lambda line: f'    "message": {json.dumps(line)},',
     "comment": lambda line: f"# {line}",
+    "code": lambda line: f"`{line}`",
+    "italics": lambda line: f"_{line}_",
+    "escaped Markdown": lambda line: re.sub(r"([_*\[\]])", r"\\\1", line),
+    "HTML": html.escape,
+    "typographic quotation marks": lambda line: line.translate(str.maketrans("'\"", "\u2019\u201d")),
+    "grep": lambda line: f"/var/log/syslog:4711:{line}",
+    "dmesg -x": lambda line: f"kern  :err   : [ 1234.567890] {line}",
+    "dmesg -H": lambda line: f"[  +0.000123] {line}",
+    "pdsh": lambda line: f"node7: [ 1234.567890] {line}",
+    "other language": lambda line: f"11\u6708 02 10:00:00 node7 kernel: {line}",
+    "remark": lambda line: f"{line}   # <-- here",
 }
 
 
