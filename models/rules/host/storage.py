@@ -71,6 +71,7 @@ def degraded(snapshot: Snapshot, array: Array) -> Iterator[Finding]:
     yield Finding(
         code="storage-degraded",
         severity="critical",
+        confidence="likely" if array.members is None and "state" not in array.cites else "certain",
         subject=array.key,
         subject_name=array.level,
         message=f"{array.level or 'array'} {array.key} {counted}" + ("; it does not run" if stopped else ""),

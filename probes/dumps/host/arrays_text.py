@@ -170,6 +170,8 @@ def _detail(name: str, values: Mapping[str, tuple[str, Evidence]]) -> Iterator[R
     if not state and (wanted is None or not present):
         return
     missing = max(0, wanted - min(present)) if wanted is not None and present else None
+    if missing and state and not re.search(r"\b(?:degraded|FAILED|broken)\b", state):
+        missing = None  # mdadm prints one of these words then, so a number is damaged
     stopped, reduced = re.search(r"\b(?:FAILED|inactive|broken)\b", state), "degraded" in state and not missing
     cites = {"state": where, "wanted": _cite(values, "Raid Devices")}
     cites["missing"] = _cite(values, "Active Devices") or _cite(values, "Total Devices")
