@@ -21,6 +21,7 @@ from ..core.part import Part
 from ..core.pci_words import class_of, identity
 from .drivers import DRIVER, GPU_DRIVERS
 from .lspci_excerpts import ANY_LINE, end_of_function, size_of, without_address
+from .lspci_hex import ROW, SETPCI, registers, space_of
 
 __all__ = ["ANY_LINE", "BEGIN", "full_address", "read"]
 
@@ -30,7 +31,9 @@ BEGIN = (
     r"^[ \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:\"?[A-Z3][\w /.()-]{2,60}(?: \[[0-9a-f]{4}\])?|"
     r"(?:Class )?\[?[0-9a-f]{4}\]?): [^\n]|^[ \t]*(?:(?:Dev|Lnk|ACS)(?:Cap|Ctl|Sta)2?|[UC]ESta):[ \t]"
     r"|^[ \t]*Capabilities: \[[0-9a-f]{2,3}\] Express \(v"
+    rf"|{SETPCI}"
 )
+_NO_HEADER = "!!! Unknown header type 7f"  # lspci.c: every read of the function gives ones
 _HEADER = re.compile(
     r"^[ \t]*(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[^:\n]{3,80}?)"
     r"(?: \[(?P<code>[0-9a-f]{4})\])?: (?P<what>[^\n]+)",
@@ -59,6 +62,7 @@ def read(part: Part) -> Iterator[Record]:
                 part.file, part.first + part.text.count("\n", 0, start), part.text[start:end], part.at, part.before
             )
             yield from without_address(rest, _READERS, _of_two_functions)
+    yield from registers(part)
     yield from _not_shown(part, blocks)
 
 
@@ -97,9 +101,12 @@ class _Block:
         self.fields: dict[str, Any] = {}
         self.cites: dict[str, Evidence] = {}
         self._identity(header)
-        self.lost = "(rev ff)" in header["what"]
+        space = space_of(self.address, text) if ROW.search(text) else None
+        self.secondary = space.secondary if space else None
+        unknown = text.find(_NO_HEADER)
+        self.lost = "(rev ff)" in header["what"] or unknown >= 0 or (space is not None and space.lost)
         if self.lost:
-            self._set(0, {"lost": True})
+            self._set(max(unknown, 0), {"lost": True})
             return
         # link registers of a virtual function are zero (SR-IOV 1.1, 3.5)
         virtual = "Virtual Function" in header["what"]
@@ -107,6 +114,8 @@ class _Block:
             at = text.find(needle)
             if at >= 0 and not (virtual and needle.startswith("Lnk")):
                 self._take(at, readers)
+        if space and (first := ROW.search(text)):
+            self._set(first.start(), {name: value for name, value in space.fields.items() if name not in self.fields})
         if _of_two_functions(text):
             for name in ("width", "speed", "downgraded"):
                 self.fields.pop(name, None)
@@ -276,6 +285,8 @@ def _parents(blocks: list[_Block]) -> Mapping[str, str]:
         domain, bus, _ = block.address.split(":")
         if at >= 0 and (found := _BUSES.match(block.text, at)) and found[2] != "00":
             bridges[f"{domain}:{found[2]}"] = block.address
+        elif block.secondary:
+            bridges[f"{domain}:{block.secondary:02x}"] = block.address
         if block.fields.get("pci_class") == 0x060000 or re.search(r"Express [^\n]{0,8}Root ", block.text):
             roots.add(f"{domain}:{bus}")
     parents: dict[str, str] = {}
