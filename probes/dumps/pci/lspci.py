@@ -81,7 +81,7 @@ def _not_shown(part: Part, blocks: list[_Block]) -> Iterator[Record]:
             how="sudo lspci -vvv",
         )
     for block in blocks:
-        if "Kernel driver in use:" in block.text and "driver" not in block.fields:
+        if "Kernel driver in use:" in block.text and "driver" not in block.fields and not block.lost:
             why = "the line of the driver is damaged: it names no known driver"
             yield NotChecked(
                 what="Pci.driver", subject=block.address, reason=Reason.UNREADABLE, path=part.file, detail=why

@@ -46,7 +46,9 @@ def space_of(address: str, text: str) -> Space | None:
         return Space(lost=True)
     known = capabilities_of(address, bytes(config), "")
     fields = {name: getattr(known, name) for name in ("max_payload", "max_read_request", "acs")} if known else {}
-    space = Space({**fields, **link_of(bytes(config))})
+    vendor, device = (int.from_bytes(config[at : at + 2], "little") for at in (0, 2))
+    numbers = {"vendor": vendor, "device": device, "pci_class": int.from_bytes(config[9:12], "little")}
+    space = Space({**numbers, **fields, **link_of(bytes(config))})
     if config[0x0E] & 0x7F == _BRIDGE and config[_SECONDARY]:
         space.secondary = config[_SECONDARY]
     return space
