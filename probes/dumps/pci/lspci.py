@@ -1,8 +1,8 @@
 """lspci of pciutils, in all verbosities: PCI functions, their position in the tree, and their links (ls-caps.c,
 ls-ecaps.c).
 
-The reader skips the error bits (UESta, CESta). They stay set until they are cleared, are not counts, and some are set
-since boot on most machines.
+The reader skips the bits of corrected errors (CESta): they stay set until they are cleared, and some are set since boot
+on most machines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.parsers import pcie_width
 from ..core.part import Part
 from ..core.pci_words import class_of, identity
-from .drivers import DRIVER, GPU_DRIVERS
+from .drivers import GPU_DRIVERS, driver
+from .lspci_errors import NAME, STATUS, uncorrected
 from .lspci_excerpts import ANY_LINE, end_of_function, size_of, without_address
 from .lspci_hex import ROW, SETPCI, registers, space_of
 
@@ -226,11 +227,6 @@ def _word(field: str) -> _Parse:
     return lambda found: {field: found[1].strip() or None}
 
 
-def _driver(found: re.Match[str]) -> Mapping[str, Any]:
-    """The driver. Other words are of a damaged line."""
-    return {"driver": found[1] if DRIVER.fullmatch(found[1]) else None}
-
-
 def _subsystem(found: re.Match[str]) -> Mapping[str, Any]:
     return {"subvendor": int(found[1], 16), "subdevice": int(found[2], 16)}
 
@@ -245,6 +241,7 @@ _LINE = r"[ \t]*([^\n\t]{1,100}?)[ \t]*(?:\n|$)"
 _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "LnkCap:": ((_CAPABLE, _capability),),
     "LnkSta:": ((_STATUS, _status),),
+    NAME: ((STATUS, uncorrected),),
     "ACSCtl:": ((_ACS, _acs_controls),),
     "RlxdOrd": ((re.compile(r"RlxdOrd([+-])"), _relaxed),),
     " bytes, MaxReadReq ": (
@@ -257,7 +254,7 @@ _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "IOMMU group": ((re.compile(r"IOMMU group:? (\d{1,5})(?=[,\s])"), _number("iommu_group")),),
     "Physical Slot:": ((re.compile(rf"Physical Slot:{_LINE}"), _word("slot")),),
     "DeviceName:": ((re.compile(rf"DeviceName:{_LINE}"), _word("label")),),
-    "Kernel driver in use:": ((re.compile(rf"Kernel driver in use:{_LINE}"), _driver),),
+    "Kernel driver in use:": ((re.compile(rf"Kernel driver in use:{_LINE}"), driver),),
     "Subsystem:": ((re.compile(r"Subsystem:[^\n]*?\[?([0-9a-f]{4}):([0-9a-f]{4})\]?(?:\n|$)"), _subsystem),),
 }
 _WINDOW = re.compile(
