@@ -30,8 +30,9 @@ _RESIZABLE = re.compile(r"BAR [12]: current size: \w+, supported: (\d{1,6}[KMGT]
 _UNASSIGNED = re.compile(r"Region 1: (?:\[virtual\] )?Memory at <(?:unassigned|ignored)> \(64-bit, prefetchable\)")
 ANY_LINE = (
     r"^(?:[^\n]{0,120}[ \t]LnkSta:[ \t]{1,4}Speed [0-9]|[ \t]*(?:NUMA node: [0-9]|IOMMU group: [0-9]"
-    r"|Physical Slot: \S|Kernel driver in use: \S|Subsystem: [A-Z0-9]|Region [0-5]: (?:\[virtual\] )?(?:Memory|I/O ports)"
-    r" at |DeviceName: \S|RlxdOrd[+-] |MaxPayload \d{3,4} bytes, MaxR|BAR \d: current size: ))"
+    r"|Physical Slot: \S|Kernel driver in use: \S|Subsystem: [A-Z0-9]"
+    r"|Region [0-5]: (?:\[virtual\] )?(?:Memory|I/O ports) at |DeviceName: \S|RlxdOrd[+-] "
+    r"|MaxPayload \d{3,4} bytes, MaxR|BAR \d: current size: ))"
 )
 # A port above another device: its type, or the data link state, which the device itself does not have (PCIe 5.0,
 # 7.5.3.8).
