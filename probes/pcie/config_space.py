@@ -32,7 +32,7 @@ _EXPRESS, _DEVICE_CONTROL = 0x10, 0x08
 LINK_CAPABILITY, LINK_STATUS = 0x0C, 0x12  # offsets in the PCI Express capability
 _SPEEDS = (2.5e9, 5e9, 8e9, 16e9, 32e9, 64e9)  # by the code of the speed, from 1
 _WIDTHS = (1, 2, 4, 8, 12, 16, 32)
-_EXTENDED, _ACS, _ACS_CONTROL = 0x100, 0x000D, 0x06
+_EXTENDED, ACS, ACS_CONTROL = 0x100, 0x000D, 0x06
 # ACS control bits from PCI_ACS_SV on, with the names of lspci.
 _CONTROLS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
 _DENIED = (
@@ -93,10 +93,10 @@ def capabilities_of(address: str, config: bytes, path: str) -> Pci | None:
     (control,) = struct.unpack_from("<H", config, at + _DEVICE_CONTROL)
     cites = {"max_payload": Evidence(path, f"DevCtl {control:#06x}")}
     acs: tuple[str, ...] | None = None
-    place = _extended_capability(config, _ACS)
-    if place is not None and place + _ACS_CONTROL + 2 <= len(config):
-        (switches,) = struct.unpack_from("<H", config, place + _ACS_CONTROL)
-        acs = tuple(name for bit, name in enumerate(_CONTROLS) if switches >> bit & 1)
+    place = _extended_capability(config, ACS)
+    if place is not None and place + ACS_CONTROL + 2 <= len(config):
+        (switches,) = struct.unpack_from("<H", config, place + ACS_CONTROL)
+        acs = acs_names(switches)
         cites["acs"] = Evidence(path, f"ACSCtl {switches:#06x}: {' '.join(acs) or 'nothing on'}")
     return Pci(
         key=address,
@@ -106,6 +106,11 @@ def capabilities_of(address: str, config: bytes, path: str) -> Pci | None:
         acs=acs,
         cites=cites,
     )
+
+
+def acs_names(switches: int) -> tuple[str, ...]:
+    """The services of access control that are switched on, from the register (7.7.8.3)."""
+    return tuple(name for bit, name in enumerate(_CONTROLS) if switches >> bit & 1)
 
 
 def link_of(config: bytes) -> Mapping[str, Any]:

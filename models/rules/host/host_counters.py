@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from ...facts.machine import Node, Package
-from ...facts.records import Observation
+from ...facts.reason import Reason
+from ...facts.records import NotChecked, Observation
 from ...facts.units import KIB, as_utc
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
@@ -69,7 +70,7 @@ def shows_counters(snapshot: Snapshot, node: Node) -> bool:
     return snapshot.origin == "dumps" and any(_controllers(snapshot))
 
 
-def memory_errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+def memory_errors(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
     """Any uncorrected error; corrected errors above a daily rate."""
     for name in _controllers(snapshot):
         uncorrected, corrected = _latest(snapshot, name, "ue_count"), _latest(snapshot, name, "ce_count")
@@ -90,7 +91,7 @@ def memory_errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             yield from _without_time(snapshot, name, corrected)
 
 
-def _without_time(snapshot: Snapshot, name: str, corrected: Observation | None) -> Iterator[Finding]:
+def _without_time(snapshot: Snapshot, name: str, corrected: Observation | None) -> Iterator[Finding | NotChecked]:
     """Errors of a dump that does not show since when they were counted, and those that a tool counts for one day."""
     daily, lost = _latest(snapshot, name, "ce_count_day"), _latest(snapshot, name, "corrupted")
     if daily and daily.value >= _CORRECTED:
@@ -98,6 +99,14 @@ def _without_time(snapshot: Snapshot, name: str, corrected: Observation | None) 
     elif corrected and corrected.value > 0:
         finding = _finding(name, corrected, f"{corrected.value:,.0f} corrected errors of memory")
         yield finding if corrected.value >= _MANY else replace(finding, severity="info")
+        if daily is None and corrected.value < _MANY:
+            yield NotChecked(
+                what="Node.edac",
+                subject="node",
+                reason=Reason.INCOMPLETE,
+                detail="corrected errors of memory were counted since an unknown time",
+                how="read the counters again after a day, or run linkgauge on the machine",
+            )
     elif lost and lost.value > 0:
         text = f"{lost.value / KIB:,.0f} KiB of memory that the kernel uses no more because of errors"
         yield replace(_finding(name, lost, text), severity="info", unit="bytes")

@@ -43,4 +43,8 @@ def read(part: Part) -> Iterator[Record]:
         elif label and (raw := _RAW.match(line)):
             fields = {"celsius" if raw[1] == "input" else "critical": float(raw[2])}
             found.add(Temperature, f"{chip} {label}".strip(), part.cite(number, line), **fields)
+    packages = {key.rpartition(" id ")[0].rpartition(" ")[0] for _, key in found.facts if " id " in key}
+    for kind, key in tuple(found.facts):
+        if " Core " in key and key.partition(" Core ")[0] in packages:
+            del found.facts[kind, key]  # the package is as hot as its hottest core
     yield from found.records()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -36,7 +37,7 @@ _SHORT = re.compile(rf"[ \t]*(?P<name>{_ATTRIBUTE})[ ]+.{{0,60}}?\braw=(?P<raw>\
 _MODEL = re.compile(r"[ \t]*(?:Device Model|Product):[ ]+(\S.{0,39}?)[ \t]*$")
 _TEST = re.compile(r"[ \t]*# ?(\d{1,2})[ ]+[A-Z]\w+ (?:offline|captive)[ ]+(Completed[^\n]{0,40}?)[ ]{2,}")
 _DEFECTS = re.compile(r"[ \t]*Elements in grown defect list:[ ]+(\d{1,9})\b")
-_HEADER = re.compile(r"[ \t]*smartctl \d|.*\bsmartctl .{0,80}/dev/(?!nvme)")
+_HEADER = re.compile(r"[ \t]*smartctl \d|.{0,80}\bsmartctl .{0,80}/dev/")
 _OF_NVME = re.compile(
     r"NVMe (?:Log|Version|Identify)|PCI Vendor(?:/Subsystem)? ID|IEEE OUI Identifier|/dev/nvme|Critical Warning"
 )
@@ -71,14 +72,10 @@ class _Reading(Struct):
 
 def read(part: Part) -> Iterator[Record]:
     """A `DiskHealth` per disk. Outputs about NVMe drives are left to smart_log.py."""
-    reading, failing, nvme = _Reading(FactCollector()), dict[str, list[str]](), False
+    reading, failing, nvme = _Reading(FactCollector()), dict[str, list[str]](), _lines_of_nvme(part)
     for number, line in part.lines():
         where = part.cite(number, line)
-        if _HEADER.match(line):
-            nvme = False
-        if _OF_NVME.search(line):
-            nvme = True
-        if nvme:
+        if number in nvme:
             continue
         if command := _COMMAND.search(line):
             reading.named(command[1])
@@ -100,3 +97,13 @@ def read(part: Part) -> Iterator[Record]:
         known = reading.found.facts[DiskHealth, key]
         known["failing"] = (tuple(names), known["failing"][1])
     yield from reading.found.records()
+
+
+def _lines_of_nvme(part: Part) -> set[int]:
+    """The numbers of the lines of outputs about NVMe drives. Any line of an output can show that."""
+    lines, found = part.text.split("\n"), set[int]()
+    starts = [number for number, line in enumerate(lines) if _HEADER.match(line)]
+    for begin, end in pairwise([0, *starts, len(lines)]):
+        if any(_OF_NVME.search(line) for line in lines[begin:end]):
+            found.update(range(begin, end))
+    return found

@@ -22,7 +22,7 @@ from ..core.pci_words import class_of, identity
 from .drivers import GPU_DRIVERS, driver
 from .lspci_errors import NAME, STATUS, uncorrected
 from .lspci_excerpts import ANY_LINE, end_of_function, size_of, without_address
-from .lspci_hex import ROW, SETPCI, registers, space_of
+from .lspci_hex import ROW, SETPCI, registers, space_of, verbose
 
 __all__ = ["ANY_LINE", "BEGIN", "full_address", "read"]
 
@@ -64,6 +64,7 @@ def read(part: Part) -> Iterator[Record]:
             )
             yield from without_address(rest, _READERS, _of_two_functions)
     yield from registers(part)
+    yield from verbose(part)
     yield from _not_shown(part, blocks)
 
 

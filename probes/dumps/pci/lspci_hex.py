@@ -14,7 +14,17 @@ from msgspec import Struct, field
 
 from ....models.facts.machine import Pci
 from ....models.facts.records import Evidence, Record
-from ...pcie.config_space import LINK_CAPABILITY, LINK_STATUS, capabilities_of, link_capability, link_of, link_status
+from ...pcie.config_space import (
+    ACS,
+    ACS_CONTROL,
+    LINK_CAPABILITY,
+    LINK_STATUS,
+    acs_names,
+    capabilities_of,
+    link_capability,
+    link_of,
+    link_status,
+)
 from ..core.part import Part
 
 _BYTES = r"[0-9a-f]{2,3}: (?:[0-9a-f]{2} ){15}[0-9a-f]{2}[ \t]*$"
@@ -56,7 +66,14 @@ def space_of(address: str, text: str) -> Space | None:
 
 # "setpci -s 41:00.0 CAP_EXP+12.w" and its answer; several registers give several lines.
 _SETPCI = r"(?:\S{0,60}[$#] ?)?(?:sudo )?setpci (?:-v )?-s ?"
-SETPCI = rf"^[ \t]*{_SETPCI}[0-9a-f:.]{{5,16}} [A-Z0-9_]"
+# What "setpci -v" prints: the place of the capability, of the register, and its value.
+_SHOWN = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] \(cap [0-9a-f]{2,4} @[0-9a-f]{2,3}\) @[0-9a-f]{2,3} = "
+SETPCI = rf"^[ \t]*(?:{_SETPCI}[0-9a-f:.]{{5,16}} [A-Z0-9_]|{_SHOWN}[0-9a-f])"
+_VERBOSE = re.compile(
+    r"^[ \t]*(?P<address>[0-9a-f:]{5,14}\.[0-7]) \(cap (?P<cap>[0-9a-f]{2,4}) @(?P<at>[0-9a-f]{2,3})\) "
+    r"@(?P<register>[0-9a-f]{2,3}) = (?P<value>[0-9a-f]{4,8})[ \t]*$",
+    re.MULTILINE,
+)
 _COMMAND = re.compile(
     rf"^[ \t]*{_SETPCI}(?P<address>[0-9a-f:]{{2,13}}\.[0-7]) (?P<registers>[^\n]{{1,200}})$", re.MULTILINE
 )
@@ -77,6 +94,24 @@ def registers(part: Part) -> Iterator[Record]:
             cites |= dict.fromkeys(here, part.cite(place, lines[place])) if value else {}
         if fields:
             address = found["address"]
+            yield Pci(key=address if address.count(":") == 2 else f"0000:{address}", cites=cites, **fields)
+
+
+def verbose(part: Part) -> Iterator[Record]:
+    """A `Pci` per line of setpci -v with a register of a link or of access control."""
+    for number, found in part.matches(_VERBOSE):
+        offset, value = int(found["register"], 16) - int(found["at"], 16), int(found["value"], 16)
+        size = len(found["value"])
+        fields: Mapping[str, Any] = {}
+        if int(found["cap"], 16) == ACS and (offset, size) == (ACS_CONTROL, 4):
+            fields = {"acs": acs_names(value)}
+        elif found["cap"] in ("10", "0010") and (offset, size) == (LINK_CAPABILITY, 8):
+            fields = link_capability(value)
+        elif found["cap"] in ("10", "0010") and (offset, size) == (LINK_STATUS, 4):
+            fields = link_status(value)
+        if fields:
+            address = found["address"]
+            cites = dict.fromkeys(fields, part.cite(number, found[0]))
             yield Pci(key=address if address.count(":") == 2 else f"0000:{address}", cites=cites, **fields)
 
 
