@@ -49,7 +49,7 @@ def evaluate(snapshot: Snapshot) -> Report:
         source=snapshot.origin,
         context=snapshot.context,
         profile=Profile(snapshot.machine.name, snapshot.matched_by or "") if snapshot.machine else None,
-        verdict=verdict(found, checks, snapshot.origin, snapshot.runs, snapshot.not_checked),
+        verdict=verdict(found, checks, snapshot.origin, snapshot.runs, (*snapshot.not_checked, *gaps)),
         findings=tuple(found),
         not_checked=(*not_checked, *unsure),
         checks=checks,

@@ -84,6 +84,7 @@ class Pci(Fact, frozen=True, kw_only=True):
     max_read_request: int | None = None  # bytes
     relaxed_ordering: bool | None = None
     downgraded: tuple[str, ...] | None = None  # "speed", "width": lspci marks them as below this end's maximum
+    uncorrected: tuple[str, ...] | None = None  # uncorrectable errors whose status bits lspci shows: "CmpltTO", "DLP"
     acs: tuple[str, ...] | None = None  # Access Control Services that are switched on: "ReqRedir", "CmpltRedir" ...
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from .bmc import BmcLink, BmcPart
 from .gpu import Driver, Gpu, GpuLink, GpuPair
+from .health import DiskHealth, Temperature
 from .job_ranks import Rank
 from .machine import (
     Array,
@@ -64,6 +65,8 @@ KINDS: Mapping[str, type[Fact]] = {
     "Rank": Rank,
     "BmcLink": BmcLink,
     "BmcPart": BmcPart,
+    "Temperature": Temperature,
+    "DiskHealth": DiskHealth,
 }
 # All kinds that a line of JSON (jsonl.py) may contain.
 RECORDS: Mapping[str, type[Any]] = {**KINDS, "Observation": Observation, "NotChecked": NotChecked, "Run": Run}

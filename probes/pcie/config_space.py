@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ...models.facts.machine import Pci
 from ...models.facts.pci_classes import kind_of
@@ -28,7 +29,10 @@ _OPEN = 64  # bytes that all users can read
 _SIZE = 4096
 _STATUS, _HAS_LIST, _FIRST = 0x06, 0x10, 0x34
 _EXPRESS, _DEVICE_CONTROL = 0x10, 0x08
-_EXTENDED, _ACS, _ACS_CONTROL = 0x100, 0x000D, 0x06
+LINK_CAPABILITY, LINK_STATUS = 0x0C, 0x12  # offsets in the PCI Express capability
+_SPEEDS = (2.5e9, 5e9, 8e9, 16e9, 32e9, 64e9)  # by the code of the speed, from 1
+_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
+_EXTENDED, ACS, ACS_CONTROL = 0x100, 0x000D, 0x06
 # ACS control bits from PCI_ACS_SV on, with the names of lspci.
 _CONTROLS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
 _DENIED = (
@@ -89,10 +93,10 @@ def capabilities_of(address: str, config: bytes, path: str) -> Pci | None:
     (control,) = struct.unpack_from("<H", config, at + _DEVICE_CONTROL)
     cites = {"max_payload": Evidence(path, f"DevCtl {control:#06x}")}
     acs: tuple[str, ...] | None = None
-    place = _extended_capability(config, _ACS)
-    if place is not None and place + _ACS_CONTROL + 2 <= len(config):
-        (switches,) = struct.unpack_from("<H", config, place + _ACS_CONTROL)
-        acs = tuple(name for bit, name in enumerate(_CONTROLS) if switches >> bit & 1)
+    place = _extended_capability(config, ACS)
+    if place is not None and place + ACS_CONTROL + 2 <= len(config):
+        (switches,) = struct.unpack_from("<H", config, place + ACS_CONTROL)
+        acs = acs_names(switches)
         cites["acs"] = Evidence(path, f"ACSCtl {switches:#06x}: {' '.join(acs) or 'nothing on'}")
     return Pci(
         key=address,
@@ -102,6 +106,38 @@ def capabilities_of(address: str, config: bytes, path: str) -> Pci | None:
         acs=acs,
         cites=cites,
     )
+
+
+def acs_names(switches: int) -> tuple[str, ...]:
+    """The services of access control that are switched on, from the register (7.7.8.3)."""
+    return tuple(name for bit, name in enumerate(_CONTROLS) if switches >> bit & 1)
+
+
+def link_of(config: bytes) -> Mapping[str, Any]:
+    """The fields of a `Pci` about its link, from a whole configuration space."""
+    at = _capability(config, _EXPRESS)
+    if at is None or at + LINK_STATUS + 2 > len(config):
+        return {}
+    (capability,) = struct.unpack_from("<I", config, at + LINK_CAPABILITY)
+    (status,) = struct.unpack_from("<H", config, at + LINK_STATUS)
+    return {**link_capability(capability), **link_status(status)}
+
+
+def link_capability(register: int) -> Mapping[str, Any]:
+    """The largest speed and width of a link, from the register (7.5.3.6)."""
+    return _named(register, "max_speed", "max_width")
+
+
+def link_status(register: int) -> Mapping[str, Any]:
+    """The trained speed and width of a link, from the register (7.5.3.8)."""
+    return _named(register, "speed", "width")
+
+
+def _named(register: int, speed: str, width: str) -> Mapping[str, Any]:
+    """Both registers have the speed in bits 0 to 3, and the width in bits 4 to 9. Reserved values give nothing."""
+    code, lanes = register & 0xF, register >> 4 & 0x3F
+    known = {speed: _SPEEDS[code - 1]} if 0 < code <= len(_SPEEDS) else {}
+    return {**known, width: lanes} if lanes in _WIDTHS else known
 
 
 def _size(code: int) -> int | None:

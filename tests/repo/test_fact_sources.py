@@ -45,7 +45,15 @@ def test_each_fact_has_a_row(kind: str) -> None:
 def test_no_other_kind_is_left_out() -> None:
     """The kinds without a table are parts of the host, settings, logs and outputs of tools."""
     rest = "Node Package Numa HostBridge NicPath Optics Mount Setting Serial Service Event Nccl Transport NcclFailure"
-    assert KINDS.keys() - TABLE.keys() == {*rest.split(), "NodePair", "Rank", "BmcLink", "BmcPart"}
+    assert KINDS.keys() - TABLE.keys() == {
+        *rest.split(),
+        "NodePair",
+        "Rank",
+        "BmcLink",
+        "BmcPart",
+        "Temperature",
+        "DiskHealth",
+    }
     others = {"counters", "numbers, requests and Xids of NVIDIA's driver", "logs, traffic and tools"}
     assert TABLE.keys() - KINDS.keys() == others
 

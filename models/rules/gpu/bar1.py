@@ -12,7 +12,7 @@ from ...facts.gpu import Gpu, GpuPair
 from ...facts.machine import Node, Pci
 from ...facts.pci_classes import NVIDIA, kind_of
 from ...facts.records import Evidence
-from ...facts.units import MIB
+from ...facts.units import MIB, as_bytes
 from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Basis, Finding
@@ -115,6 +115,20 @@ def without_addresses(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
             cause="Above 4G Decoding is switched off in the firmware setup, or the root complex has too little space",
             location=location(function),
             evidence=cited(function, "bar1"),
+        )
+    elif function.vendor is None and function.bar1 == _SMALL and (function.bar1_max or 0) >= _LARGE:
+        yield Finding(
+            code="pcie-bar1-small",
+            severity="info",
+            confidence="likely",
+            subject=function.key,
+            message=f"a PCI function has a memory window (BAR1) of {as_bytes(_SMALL)}, and can have "
+            f"{as_bytes(function.bar1_max or 0)}",
+            expected=function.bar1_max,
+            observed=function.bar1,
+            unit="bytes",
+            cause="Above 4G Decoding or Resizable BAR is switched off in the firmware setup",
+            evidence=cited(function, "bar1", "bar1_max"),
         )
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from ...facts.machine import Node, Package
-from ...facts.records import Observation
-from ...facts.units import as_utc
+from ...facts.reason import Reason
+from ...facts.records import NotChecked, Observation
+from ...facts.units import KIB, as_utc
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
@@ -17,6 +20,10 @@ _LEAST = 60.0  # seconds of throttling since boot: less may be a single event lo
 _DAY = 86400.0
 # Corrected errors a day. rasdaemon takes a memory page out of use at this rate (misc/rasdaemon.env, PAGE_CE_THRESHOLD).
 _CORRECTED = 50
+_MANY = (
+    1000  # without a time: the number from which on the messages of EDAC are a warning (catalog/messages/memory.toml)
+)
+_COUNTERS = ("ce_count", "ue_count", "ce_count_day", "corrupted")
 
 
 def counts_time(snapshot: Snapshot, package: Package) -> bool:
@@ -53,10 +60,17 @@ def throttled(snapshot: Snapshot, package: Package) -> Iterator[Finding]:
 
 def counts_memory_errors(snapshot: Snapshot, node: Node) -> bool:
     """Select nodes whose kernel counts memory errors, or whose counters could not be read."""
+    if snapshot.origin == "dumps":
+        return False
     return any(_controllers(snapshot)) or any(lost.what == "Node.edac" for lost in snapshot.not_checked)
 
 
-def memory_errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+def shows_counters(snapshot: Snapshot, node: Node) -> bool:
+    """Select dumps with counters of memory errors."""
+    return snapshot.origin == "dumps" and any(_controllers(snapshot))
+
+
+def memory_errors(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
     """Any uncorrected error; corrected errors above a daily rate."""
     for name in _controllers(snapshot):
         uncorrected, corrected = _latest(snapshot, name, "ue_count"), _latest(snapshot, name, "ce_count")
@@ -65,13 +79,37 @@ def memory_errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         if uncorrected and bad > 0:
             errors = "1 uncorrected error" if bad == 1 else f"{bad:.0f} uncorrected errors"
             when = f"the node was accepted {as_utc(accepted.at)}" if accepted else "boot"
-            yield _finding(name, uncorrected, f"{errors} of memory since {when}")
+            finding = _finding(name, uncorrected, f"{errors} of memory since {when}")
+            yield replace(finding, confidence="likely") if snapshot.origin == "dumps" else finding
         elif corrected and (span := _since(snapshot, corrected, oldest=True)):
             before, seconds = span
             new = corrected.value - (before.value if before else 0)
             if new >= _CORRECTED and new / seconds > _CORRECTED / _DAY:
                 text = f"{new:,.0f} corrected errors of memory in {seconds / 3600:.1f} hours"
                 yield _finding(name, corrected, f"{text}, more than {_CORRECTED} a day")
+        elif snapshot.origin == "dumps":
+            yield from _without_time(snapshot, name, corrected)
+
+
+def _without_time(snapshot: Snapshot, name: str, corrected: Observation | None) -> Iterator[Finding | NotChecked]:
+    """Errors of a dump that does not show since when they were counted, and those that a tool counts for one day."""
+    daily, lost = _latest(snapshot, name, "ce_count_day"), _latest(snapshot, name, "corrupted")
+    if daily and daily.value >= _CORRECTED:
+        yield _finding(name, daily, f"{daily.value:,.0f} corrected errors of memory in 24 hours")
+    elif corrected and corrected.value > 0:
+        finding = _finding(name, corrected, f"{corrected.value:,.0f} corrected errors of memory")
+        yield finding if corrected.value >= _MANY else replace(finding, severity="info")
+        if daily is None and corrected.value < _MANY:
+            yield NotChecked(
+                what="Node.edac",
+                subject="node",
+                reason=Reason.INCOMPLETE,
+                detail="corrected errors of memory were counted since an unknown time",
+                how="read the counters again after a day, or run linkgauge on the machine",
+            )
+    elif lost and lost.value > 0:
+        text = f"{lost.value / KIB:,.0f} KiB of memory that the kernel uses no more because of errors"
+        yield replace(_finding(name, lost, text), severity="info", unit="bytes")
 
 
 def _finding(name: str, counted: Observation, text: str) -> Finding:
@@ -92,7 +130,7 @@ def _finding(name: str, counted: Observation, text: str) -> Finding:
 
 
 def _controllers(snapshot: Snapshot) -> list[str]:
-    about = (one.about for one in snapshot.observations if one.quantity in ("ce_count", "ue_count"))
+    about = (one.about for one in snapshot.observations if one.quantity in _COUNTERS)
     return list(dict.fromkeys(name for name in about if isinstance(name, str)))
 
 
@@ -118,4 +156,5 @@ def _since(snapshot: Snapshot, now: Observation, oldest: bool = False) -> tuple[
 RULES = (
     Rule("cpu-throttled", Package, ("throttle_time?",), throttled, counts_time),
     Rule("host-memory-errors", Node, ("edac?", "booted?"), memory_errors, counts_memory_errors),
+    Rule("host-memory-errors", Node, (), memory_errors, shows_counters),
 )

@@ -19,6 +19,7 @@ _WARNINGS: tuple[tuple[int, Severity, str], ...] = (
     (0, "warning", "has too few spare blocks"),
     (1, "warning", "reports a temperature outside of its limits"),
 )
+_UNRELIABLE = 1 << 2
 _WORN = 100  # percent of the endurance
 
 
@@ -36,6 +37,10 @@ def unhealthy(snapshot: Snapshot, drive: Nvme) -> Iterator[Finding]:
     """The drive reports a failure. The most severe of its reports."""
     name = f"NVMe drive {drive.key}" + (f" ({drive.model})" if drive.model else "")
     bits = drive.critical_warning or 0
+    if _is_only_worn(drive):
+        message = f"{name} has used {drive.used} % of its rated endurance, and sets its bit for a lower reliability"
+        yield _finding(drive, "warning", message, "critical_warning", 0)
+        return
     severe = next((row for row in _WARNINGS if bits >> row[0] & 1), None)
     if severe:
         _, severity, text = severe
@@ -51,6 +56,15 @@ def unhealthy(snapshot: Snapshot, drive: Nvme) -> Iterator[Finding]:
     elif drive.used is not None and drive.used >= _WORN:
         message = f"{name} has used {drive.used} % of its rated endurance"
         yield _finding(drive, "info", message, "used", _WORN)
+
+
+def _is_only_worn(drive: Nvme) -> bool:
+    """Whether wear alone explains the bit for a lower reliability: there are spare blocks and no errors.
+
+    Some drives set the bit when their rated endurance is used: https://github.com/smartmontools/smartmontools/issues/537
+    """
+    spare = drive.spare is not None and drive.spare > (drive.spare_threshold or 0)
+    return drive.critical_warning == _UNRELIABLE and (drive.used or 0) >= _WORN and spare and not drive.media_errors
 
 
 def _finding(drive: Nvme, severity: Severity, message: str, field: str, expected: int | None) -> Finding:

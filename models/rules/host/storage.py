@@ -49,24 +49,35 @@ def assembled(snapshot: Snapshot, array: Array) -> bool:
     return array.level is not None
 
 
+def is_counted(snapshot: Snapshot, array: Array) -> bool:
+    """Select arrays of which a dump shows the number of members, and not their names."""
+    return assembled(snapshot, array) and array.members is None and snapshot.origin == "dumps"
+
+
+def has_state_only(snapshot: Snapshot, array: Array) -> bool:
+    """Select arrays of which a dump shows the state, and not the number of members."""
+    return is_counted(snapshot, array) and array.wanted is None
+
+
 def degraded(snapshot: Snapshot, array: Array) -> Iterator[Finding]:
     """An array runs without some of its members, or does not run."""
     present = set(array.members or ()) - set(array.faulty or ())
     missing = max(array.missing or 0, (array.wanted or 0) - len(present) if array.members else 0)
     stopped = array.state in ("inactive", "broken")  # broken: raid0 and linear, since Linux 5.4
-    if missing <= 0 and not stopped:
+    if missing <= 0 and not stopped and array.state != "degraded":
         return
     which = f"; {', '.join(array.faulty)} failed" if array.faulty else ""
+    counted = f"has {(array.wanted or 0) - missing} of {array.wanted} members{which}" if array.wanted else "is degraded"
     yield Finding(
         code="storage-degraded",
         severity="critical",
+        confidence="likely" if array.members is None and "state" not in array.cites else "certain",
         subject=array.key,
         subject_name=array.level,
-        message=f"{array.level or 'array'} {array.key} has {(array.wanted or 0) - missing} of {array.wanted} members"
-        f"{which}" + ("; it does not run" if stopped else ""),
+        message=f"{array.level or 'array'} {array.key} {counted}" + ("; it does not run" if stopped else ""),
         expected=array.wanted,
-        observed=(array.wanted or 0) - missing,
-        unit="members",
+        observed=(array.wanted or 0) - missing if array.wanted else array.state,
+        unit="members" if array.wanted else None,
         cause="a disk failed or did not come up",
         evidence=cited(array, "missing", "state", "wanted"),
     )
@@ -76,4 +87,6 @@ RULES = (
     Rule("storage-link-slow", Pci, ("pci_class", "width?", "max_width", "max_speed?"), link, on_link),
     Rule("storage-degraded", Nvme, ("state",), dead),
     Rule("storage-degraded", Array, ("wanted", "members"), degraded, assembled),
+    Rule("storage-degraded", Array, ("wanted", "missing"), degraded, is_counted),
+    Rule("storage-degraded", Array, ("state",), degraded, has_state_only),
 )

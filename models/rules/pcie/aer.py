@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from ...facts.machine import Pci
-from ...facts.records import Observation
+from ...facts.reason import Reason
+from ...facts.records import NotChecked, Observation
 from ...inventory.cohorts import cohort_of
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.counter_windows import HOUR, Limit, Rise, far_above, latest_counter, rises, too_many
 from ..core.rule import Rule
-from ..core.wording import function_name, location
+from ..core.wording import cited, function_name, location
 
 # Correctable errors per lane and second that need a check: 8 a minute on the 16 lanes of a GPU
 # (DCGM_LIMIT_MAX_PCIREPLAY_RATE in DCGM's health watch).
@@ -96,4 +97,37 @@ def has_counters(snapshot: Snapshot, function: Pci) -> bool:
     return any(one.quantity.startswith("aer_") for one in snapshot.observed.get(function.key, ()))
 
 
-RULES = (Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors, has_counters),)
+def shows_status(snapshot: Snapshot, function: Pci) -> bool:
+    """Select functions of dumps with status bits of uncorrectable errors."""
+    return snapshot.origin == "dumps" and bool(function.uncorrected)
+
+
+def status(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
+    """Status bits of uncorrectable errors are set. Nothing says when the errors occurred, so they only inform."""
+    yield NotChecked(
+        what="Pci.aer_nonfatal",
+        subject=function.key,
+        reason=Reason.INCOMPLETE,
+        detail="status bits of errors are set, and the text does not say when the errors occurred",
+        how="dmesg -T | grep -i aer, and grep . /sys/bus/pci/devices/*/aer_dev_nonfatal",
+    )
+    name = "a PCI function" if function.vendor is None else function_name(snapshot, function)
+    yield Finding(
+        code="pcie-errors",
+        kind="event",
+        severity="info",
+        subject=function.key,
+        subject_name=name,
+        message=f"{name}: status bits of uncorrectable errors are set since they were last cleared: "
+        f"{', '.join(function.uncorrected or ())}",
+        observed=", ".join(function.uncorrected or ()),
+        cause="the link's signal: seating, riser, retimer or cable; then the device",
+        location=location(function, snapshot),
+        evidence=cited(function, "uncorrected"),
+    )
+
+
+RULES = (
+    Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors, has_counters),
+    Rule("pcie-errors", Pci, ("uncorrected",), status, shows_status),
+)

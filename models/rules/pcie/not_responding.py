@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ...facts.machine import Pci
@@ -12,15 +13,19 @@ from ..core.log_history import logged
 from ..core.rule import Evaluate, Rule
 from ..core.wording import function_name, location
 
+# GPUs of laptops, which switch them off while nothing uses them: https://wiki.archlinux.org/title/Bumblebee
+_MOBILE = re.compile(r"\bMobile\b|\bMax-Q\b|\b(?:GTX?|GT|MX|RTX|Quadro|GeForce|T|A|K|M|P)? ?\d{3,4}M[X]?\b")
+
 
 def lost_function(code: str) -> Evaluate:
     """The check for functions that do not answer, with the finding code of their kind."""
 
     def evaluate(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         if function.lost:
+            off = code == "gpu-missing" and _MOBILE.search(function.name or "")
             yield Finding(
                 code=code,
-                severity="critical",
+                severity="info" if off else "critical",
                 subject=function.key,
                 subject_name=function_name(snapshot, function),
                 message=f"{function_name(snapshot, function)} fell off the bus: it is listed and does not answer",
@@ -28,7 +33,9 @@ def lost_function(code: str) -> Evaluate:
                 observed="none",
                 case="absent" if code == "nvswitch-error" else "off the bus",
                 fact="fell off the bus: it is listed and does not answer",
-                cause="power, overheating, firmware, or a dead link; the kernel log says which came first",
+                cause="the laptop has switched its second GPU off"
+                if off
+                else "power, overheating, firmware, or a dead link; the kernel log says which came first",
                 location=location(function, snapshot),
                 evidence=(
                     *(function.cites[name] for name in ("speed", "width") if name in function.cites),
@@ -55,8 +62,14 @@ def is_disk(snapshot: Snapshot, function: Pci) -> bool:
     return function.pci_class is None or kind_of(function) == "nvme"
 
 
+def is_bridge(snapshot: Snapshot, function: Pci) -> bool:
+    """Select PCI bridges that a text shows. On a live machine the devices below one are reported."""
+    return snapshot.origin == "dumps" and kind_of(function) == "bridge" and bool(function.lost)
+
+
 RULES = (
     Rule("gpu-missing", Pci, ("pci_class", "lost?"), lost_function("gpu-missing"), is_gpu),
     Rule("nic-missing", Pci, ("pci_class", "lost?"), lost_function("nic-missing"), is_nic),
     Rule("storage-degraded", Pci, ("pci_class", "lost?"), lost_function("storage-degraded"), is_disk),
+    Rule("pcie-errors", Pci, ("pci_class", "lost"), lost_function("pcie-errors"), is_bridge),
 )

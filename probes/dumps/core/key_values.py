@@ -82,11 +82,16 @@ def _two(run: re.Match[str]) -> str:
 def entries(part: Part) -> Iterator[Entry]:
     """The entries of all lines, and of the members of JSON objects that are in one line."""
     for number, line in part.lines():
-        if line.count('":') > 1 or line.count('" :') > 1:
-            cite = part.cite(number, line)
-            yield from (Entry(plain(name), value.strip(), cite) for name, value in _MEMBER.findall(line))
-        elif found := entry(line):
-            yield Entry(*found, part.cite(number, line))
+        yield from entries_of(part, number, line)
+
+
+def entries_of(part: Part, number: int, line: str) -> Iterator[Entry]:
+    """The entries of one line."""
+    if line.count('":') > 1 or line.count('" :') > 1:
+        cite = part.cite(number, line)
+        yield from (Entry(plain(name), value.strip(), cite) for name, value in _MEMBER.findall(line))
+    elif found := entry(line):
+        yield Entry(*found, part.cite(number, line))
 
 
 def meaning(keys: Keys, name: str, value: str) -> Key | None:

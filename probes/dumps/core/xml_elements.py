@@ -8,6 +8,7 @@ another indentation are kept.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from xml.parsers import expat
 
@@ -32,6 +33,34 @@ class Element(Struct, frozen=True, eq=False):
 
 class _Refused(Exception):
     """A text that may be valid XML but exceeds a limit."""
+
+
+_TAG = re.compile(r"<(/?)([A-Za-z]\w{0,40})((?:\s[^<>]{0,2000})?)>")
+
+
+def whole(text: str, above: Sequence[str]) -> str:
+    """A fragment of XML as a whole text with the same lines. `above`: the tags of the elements around it.
+
+    End tags of elements that begin before the fragment are removed. Elements that do not end in it get an end.
+    """
+    open_now: list[tuple[str, int]] = []
+    pieces, done = [], 0
+    for found in _TAG.finditer(text):
+        if found[1]:
+            if open_now and open_now[-1][0] == found[2]:
+                open_now.pop()
+                continue
+            pieces.append(text[done : found.start()])
+            done = found.end()
+        elif not found[3].endswith("/"):
+            open_now.append((found[2], found.start()))
+    body = "".join(pieces) + text[done:]
+    cut = body.rfind("<")
+    body = body if ">" in body[cut:] else body[:cut]
+    names = [tag.split()[0] for tag in above]
+    begins = "".join(f"<{tag}>" for tag in above)
+    ends = "".join(f"</{name}>" for name in (*(name for name, _ in reversed(open_now)), *reversed(names)))
+    return f"{begins}{body.rstrip()}{ends}"
 
 
 def elements(part: Part, text: str, most: int = _MOST) -> Iterator[Element | NotChecked]:
@@ -66,7 +95,7 @@ def _parse(
     end, and whether the XML is invalid there.
     """
     text = text.replace("\r\n", "\n").replace("\r", " ")  # only expat counts a lone carriage return as a line break
-    lines = text.split("\n")
+    lines = part.text.replace("\r\n", "\n").replace("\r", " ").split("\n")
     open_now: list[Element] = []
     parser = expat.ParserCreate("utf-8")
 

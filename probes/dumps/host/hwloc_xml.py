@@ -18,10 +18,12 @@ from ....models.facts.pci_classes import NVIDIA
 from ....models.facts.records import Evidence, Fact, NotChecked, Record
 from ..core.part import Part
 from ..core.pci_words import identity
-from ..core.xml_elements import Element, elements
+from ..core.xml_elements import Element, elements, whole
 from .hwloc_links import Device, generation_of, links
 
 BEGIN = r"^[ \t]*<topology(?: version=\"[0-9.]{1,8}\")?>"
+ANY_LINE = r"^[ \t]*<object type=\"(?:Bridge|PCIDev|NUMANode|Package|Group|OSDev)\""
+_ABOVE = ('topology version="2.0"', 'object type="Machine"')  # around a fragment
 NVSWITCH = 0x068000
 _MOST = 50_000  # elements: enough for 2,000 processors with their caches
 _ADDRESS = re.compile(r"([0-9a-f]{4,8}):[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -45,9 +47,10 @@ _OLDER = {"0": _BLOCK, "2": _NET, "3": _RDMA}  # a plain number until hwloc 2
 def read(part: Part) -> Iterator[Record]:
     """The facts in the order of the file. If the file is truncated, those before the end."""
     reading = _Reading()
-    whole, end, _ = part.text.partition("</topology>")
+    before, end, _ = part.text.partition("</topology>")
+    text = before + end if re.search(BEGIN, part.text, re.MULTILINE) else whole(before, _ABOVE)
     refused: list[NotChecked] = []
-    for one in elements(part, whole + end, _MOST):
+    for one in elements(part, text, _MOST):
         if isinstance(one, NotChecked):
             refused.append(one)
         else:

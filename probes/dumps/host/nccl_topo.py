@@ -29,7 +29,7 @@ from ....models.facts.records import Evidence, Fact, NotChecked, Record
 from ....models.facts.registry import kind_name
 from ...parsing.parsers import count, decimal, shown
 from ..core.part import Part
-from ..core.xml_elements import Element, elements
+from ..core.xml_elements import Element, elements, whole
 from .nccl_values import (
     cpu_mask,
     link_speed,
@@ -43,6 +43,8 @@ from .nccl_values import (
 
 BRIDGE, NVSWITCH = 0x060400, 0x068000
 BEGIN = r"^[ \t]*<system\s[^<>\n]*\bversion\s*="
+ANY_LINE = r"^[ \t]*<(?:pci busid=\"|gpu dev=\"\d{1,3}\" sm=|cpu (?:host_hash|numaid)=\")"
+_ABOVE = ('system version="1"', 'cpu numaid="-1"')  # around a fragment: its NUMA node is not known
 _REMOTE = {"0x068000": "switch", "0x068001": "cpu", "0x03": "gpu", "0x12": "gpu"}  # by the beginning of a tclass
 # NVLink generations by compute capability: data sheets of P100, V100, A100, RTX A6000, H100, B200 and B300.
 _NVLINK_OF_SM = {60: 1, 70: 2, 80: 3, 86: 3, 90: 4, 100: 5, 103: 5}
@@ -65,17 +67,25 @@ def read(part: Part) -> Iterator[Record]:
     If the file is truncated, those before the end.
     """
     reading = _Reading(part.file)
-    whole, end, behind = part.text.partition("</system>")
-    for one in elements(part, whole + end):
+    before, end, behind = part.text.partition("</system>")
+    text = before + end if re.search(BEGIN, part.text, re.MULTILINE) else whole(_complete(before), _ABOVE)
+    for one in elements(part, text):
         yield from [one] if isinstance(one, NotChecked) else reading.element(one)
     if behind.strip():
-        line = part.where(whole.count("\n")).rpartition(":")[2]
+        line = part.where(before.count("\n")).rpartition(":")[2]
         yield NotChecked(
             what="dump",
             subject=part.file,
             reason=Reason.UNREADABLE,
             detail=f"line {line}: the text after </system> was not read",
         )
+
+
+def _complete(text: str) -> str:
+    """The fragment up to a last GPU that does not end in it: the number of its links is not known."""
+    begin = text.rfind("<gpu ")
+    rest = text[begin:]
+    return text if begin < 0 or "</gpu>" in rest or rest.partition(">")[0].endswith("/") else text[:begin]
 
 
 class _Reading(Struct):

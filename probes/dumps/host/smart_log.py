@@ -1,4 +1,4 @@
-"""Health of NVMe drives: `nvme smart-log` (text, -H, JSON) and the health section of `smartctl -a`.
+"""Health of drives: `nvme smart-log` (text, -H, JSON) and `smartctl -a`. health/smart_disks.py reads ATA and SAS disks.
 
 nvme-cli (nvme-print-stdout.c, nvme-print-json.c), smartmontools (nvmeprint.cpp), NVM Express Base Specification 2.0,
 5.16.1.3. The first line or the command names the drive. Without both, the drive has no number.
@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from ....models.facts.machine import Nvme
 from ....models.facts.records import Record
 from ..core.fields import FactCollector
-from ..core.key_values import begins, collect, entries, key, number, together
+from ..core.key_values import begins, collect, entries_of, key, number, together
 from ..core.part import Part
+from ..health import smart_disks
 
 _NAMES = (
     "critical_warning",
@@ -29,7 +30,8 @@ _NAMES = (
     "Media and Data Integrity Errors",
 )
 _COMMAND = r"[^\n]{0,160}\bnvme (?:smart-log|get-log)\b[^\n]{0,40}/dev/nvme\d"
-BEGIN = rf"^(?:[ \t]*Smart Log for NVME device:|{_COMMAND}|{begins(_NAMES, '[0-9]')})"
+BEGIN = rf"^(?:[ \t]*Smart Log for NVME device:|{_COMMAND}|{smart_disks.LINES_OF_SMARTCTL}|{begins(_NAMES, '[0-9]')})"
+ANY_LINE = smart_disks.ANY_LINE
 _DRIVE = re.compile(r"(?:Smart Log for NVME device:|/dev/)\s*(?:/dev/)?(nvme\d{1,4})(?:c\d+)?(?:n\d{1,4})?\b")
 _COUNT = r"(?:0x[0-9a-fA-F]{1,4}|[0-9][0-9,.'_  ]{0,30})(?:\s.*)?"
 _PERCENT = r"[0-9]{1,3} ?%.*"
@@ -51,13 +53,15 @@ UNNAMED = "nvme"  # the key of a drive that the text does not name
 def read(part: Part) -> Iterator[Record]:
     """An `Nvme` per drive. A log without a name after another log is of another drive, unless it repeats its values."""
     found, drive, named, logs = FactCollector(), UNNAMED, False, 0
-    for one in entries(part):
-        if name := _DRIVE.search(one.where.text):
+    for line, text in part.lines():
+        if name := _DRIVE.search(text):
             drive, named = name[1], True
-        elif one.name == "critical warning":
-            logs += 1
-            drive = drive if named else UNNAMED if logs == 1 else f"{UNNAMED} {logs}"
-            named = False
-        collect(found, _KEYS, one, {Nvme: drive})
+        for one in entries_of(part, line, text):
+            if not name and one.name == "critical warning":
+                logs += 1
+                drive = drive if named else UNNAMED if logs == 1 else f"{UNNAMED} {logs}"
+                named = False
+            collect(found, _KEYS, one, {Nvme: drive})
     found.drop_repeats(UNNAMED)
     yield from found.records()
+    yield from smart_disks.read(part)

@@ -186,7 +186,7 @@ def _controller(found: re.Match[str], cite: _Cite) -> Nvme:
 
 def _mount(point: str, device: str, fstype: str | None, cite: _Cite, known: Mapping[str, Any]) -> Iterator[Record]:
     """A file system that stores data. df without -T prints the type as the device of a virtual file system."""
-    virtual = fstype or (device if device in ("tmpfs", "overlay", "zfs") else None)
+    virtual = fstype or (device if device in ("tmpfs", "overlay", "zfs") else "tmpfs" if device == "shm" else None)
     fact = Mount(key=point, device=device, fstype=virtual, **known)
     remote = fstype is None and ":/" in device
     if not device.startswith("/dev/loop") and (remote or is_job_storage(fact)):

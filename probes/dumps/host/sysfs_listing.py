@@ -27,6 +27,7 @@ RDMA_ROW = rf"{_RDMA}(?:(?:/ports)?[/ ]\d{{1,2}})?:?[ \t]{{1,20}}(?:{_STATES}|{_
 LINK = r"(?:\.\./){1,12}devices/pci[0-9a-f]{4,8}:[0-9a-f]{2}/"
 COMMAND = rf"{_SHELL}(?:cd|for|cat|tail|grep|find|ls|readlink)\b[^\n]{{0,200}}?/sys/(?:bus/pci|class|devices|block)\b"
 _COMMAND = re.compile(rf"[ \t]*{COMMAND}.*")
+COMMAND_ALONE = re.compile(rf"[ \t>`]*{COMMAND}[^\n]*[ \t`:]*$")
 _FOLDER = re.compile(r"\bcd (/sys/[^\s;&|]{1,200})")
 _OF_LOOP = re.compile(r"\$\((?:cat |<[ ]?)\"?\$\{?\w+\}?\"?/([\w/]{1,60})\"?(?: 2>/dev/null)?\)")
 _CAT = re.compile(rf"[ \t]*{_SHELL}cat((?: /(?:sys|proc)/[^\s;|&<>*?\[\]]{{1,200}})+)[ \t]*")

@@ -29,7 +29,7 @@ from ...parsing.parsers import (
 )
 from ...system.settings import value_in
 from ..core.part import Part
-from .sysfs_listing import ADDRESS, COMMAND, LINK, NAMES, PATH, PORT_FILE, PROMPT, RDMA_ROW, files
+from .sysfs_listing import ADDRESS, COMMAND, COMMAND_ALONE, LINK, NAMES, PATH, PORT_FILE, PROMPT, RDMA_ROW, files
 
 BEGIN = (
     rf"^[ \t]*(?:(?:{PROMPT}|==> )?{PATH}(?::[^\n]|[ \t]+\S|[ \t]*\n)"
@@ -45,6 +45,7 @@ _ORPHAN = re.compile(
     r"(?P<value>[0-9U][^\n]{0,80}?)[ \t]{0,40}$",
     re.MULTILINE,
 )
+_EDAC = re.compile(r"/sys/devices/system/edac/mc/(mc[0-9]{1,3})/([cu]e_count)")
 _COUNTER = re.compile(r"/sys/class/infiniband/([\w.-]+)/ports/([0-9]{1,3})/(?:hw_)?counters/(\w+)")
 _FUNCTION = re.compile(rf"/sys/(?:bus/pci/devices|devices)/(?:.*/)?({ADDRESS})/(\w+)")
 _PORT = re.compile(r"/sys/class/infiniband/([\w.-]+)/ports/([0-9]{1,3})/(\w+)")
@@ -52,7 +53,7 @@ _NET = re.compile(r"/sys/class/net/([\w.-]+)/(\w+)")
 _NET_COUNTER = re.compile(r"/sys/class/net/([\w.-]+)/(?:statistics/)?(\w+)")
 _NET_COUNTERS = ("carrier_changes", "rx_errors", "tx_errors", "rx_crc_errors", "rx_bytes", "tx_bytes")
 _NVME = re.compile(r"/sys/(?:class/nvme|block|devices/.*/nvme)/(nvme[0-9]{1,3})(?:n[0-9]{1,3}/device)?/(\w+)")
-_OF_DEVICE = re.compile(r"/sys/class/(net|infiniband)/([\w.-]+)/device/(\w+)")
+_OF_DEVICE = re.compile(r"/sys/class/(net|infiniband|drm|nvme)/([\w.-]+)/device/(\w+)")
 _BRIDGE = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _CLASSES: Mapping[str, type[Fact]] = {"net": Net, "infiniband": Rdma, "nvme": Nvme}
 _RATE = re.compile(r"([0-9.]{1,8}) Gb/sec(?: \((.*)\))?")
@@ -72,15 +73,20 @@ def read(part: Part) -> Iterator[Record]:
         elif counter := _COUNTER.fullmatch(one.path):
             about = f"{counter[1]}/{int(counter[2])}"
             yield from _counted(part, about, counter[3], one.text, part.cite(one.number, lines[one.number]))
-        elif (counter := _NET_COUNTER.fullmatch(one.path)) and counter[2] in _NET_COUNTERS:
+        elif counter := _EDAC.fullmatch(one.path) or _net_counter(one.path):
             yield from _counted(part, counter[1], counter[2], one.text, cite)
         else:
             yield from facts.add(one.path, one.text, cite)
     yield from facts.all()
-    if not found and not facts.fields:
+    if not found and not facts.fields and not all(COMMAND_ALONE.match(line) for line in lines if line.strip()):
         why, how = "no line names the file of a value", "grep -r . FOLDER, which prints the paths"
         path = f"{part.where(0)}-{part.last}"
         yield NotChecked(what="files", subject="node", reason=Reason.UNREADABLE, path=path, detail=why, how=how)
+
+
+def _net_counter(path: str) -> re.Match[str] | None:
+    found = _NET_COUNTER.fullmatch(path)
+    return found if found and found[2] in _NET_COUNTERS else None
 
 
 def _orphans(part: Part, facts: _Facts, placed: Collection[int]) -> Iterator[Record]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 DRIVER = re.compile(r"[A-Za-z0-9][\w-]{1,40}")
 # Drivers that bind to NVIDIA GPUs: NVIDIA's, the kernel's own, and those that keep a GPU for a guest or a program.
@@ -25,3 +27,8 @@ GPU_DRIVERS = (
     "efifb",
     "vesafb",
 )
+
+
+def driver(found: re.Match[str]) -> Mapping[str, Any]:
+    """The driver in the first group. Other words are of a damaged line."""
+    return {"driver": found[1] if DRIVER.fullmatch(found[1]) else None}

@@ -1,8 +1,8 @@
 """lspci of pciutils, in all verbosities: PCI functions, their position in the tree, and their links (ls-caps.c,
 ls-ecaps.c).
 
-The reader skips the error bits (UESta, CESta). They stay set until they are cleared, are not counts, and some are set
-since boot on most machines.
+The reader skips the bits of corrected errors (CESta): they stay set until they are cleared, and some are set since boot
+on most machines.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.parsers import pcie_width
 from ..core.part import Part
 from ..core.pci_words import class_of, identity
-from .drivers import DRIVER, GPU_DRIVERS
+from .drivers import GPU_DRIVERS, driver
+from .lspci_errors import NAME, STATUS, uncorrected
 from .lspci_excerpts import ANY_LINE, end_of_function, size_of, without_address
+from .lspci_hex import ROW, SETPCI, registers, space_of, verbose
 
 __all__ = ["ANY_LINE", "BEGIN", "full_address", "read"]
 
@@ -30,7 +32,9 @@ BEGIN = (
     r"^[ \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:\"?[A-Z3][\w /.()-]{2,60}(?: \[[0-9a-f]{4}\])?|"
     r"(?:Class )?\[?[0-9a-f]{4}\]?): [^\n]|^[ \t]*(?:(?:Dev|Lnk|ACS)(?:Cap|Ctl|Sta)2?|[UC]ESta):[ \t]"
     r"|^[ \t]*Capabilities: \[[0-9a-f]{2,3}\] Express \(v"
+    rf"|{SETPCI}"
 )
+_NO_HEADER = "!!! Unknown header type 7f"  # lspci.c: every read of the function gives ones
 _HEADER = re.compile(
     r"^[ \t]*(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[^:\n]{3,80}?)"
     r"(?: \[(?P<code>[0-9a-f]{4})\])?: (?P<what>[^\n]+)",
@@ -59,6 +63,8 @@ def read(part: Part) -> Iterator[Record]:
                 part.file, part.first + part.text.count("\n", 0, start), part.text[start:end], part.at, part.before
             )
             yield from without_address(rest, _READERS, _of_two_functions)
+    yield from registers(part)
+    yield from verbose(part)
     yield from _not_shown(part, blocks)
 
 
@@ -77,7 +83,7 @@ def _not_shown(part: Part, blocks: list[_Block]) -> Iterator[Record]:
             how="sudo lspci -vvv",
         )
     for block in blocks:
-        if "Kernel driver in use:" in block.text and "driver" not in block.fields:
+        if "Kernel driver in use:" in block.text and "driver" not in block.fields and not block.lost:
             why = "the line of the driver is damaged: it names no known driver"
             yield NotChecked(
                 what="Pci.driver", subject=block.address, reason=Reason.UNREADABLE, path=part.file, detail=why
@@ -97,9 +103,12 @@ class _Block:
         self.fields: dict[str, Any] = {}
         self.cites: dict[str, Evidence] = {}
         self._identity(header)
-        self.lost = "(rev ff)" in header["what"]
+        space = space_of(self.address, text) if ROW.search(text) else None
+        self.secondary = space.secondary if space else None
+        unknown = text.find(_NO_HEADER)
+        self.lost = "(rev ff)" in header["what"] or unknown >= 0 or (space is not None and space.lost)
         if self.lost:
-            self._set(0, {"lost": True})
+            self._set(max(unknown, 0), {"lost": True})
             return
         # link registers of a virtual function are zero (SR-IOV 1.1, 3.5)
         virtual = "Virtual Function" in header["what"]
@@ -107,6 +116,8 @@ class _Block:
             at = text.find(needle)
             if at >= 0 and not (virtual and needle.startswith("Lnk")):
                 self._take(at, readers)
+        if space and (first := ROW.search(text)):
+            self._set(first.start(), {name: value for name, value in space.fields.items() if name not in self.fields})
         if _of_two_functions(text):
             for name in ("width", "speed", "downgraded"):
                 self.fields.pop(name, None)
@@ -217,11 +228,6 @@ def _word(field: str) -> _Parse:
     return lambda found: {field: found[1].strip() or None}
 
 
-def _driver(found: re.Match[str]) -> Mapping[str, Any]:
-    """The driver. Other words are of a damaged line."""
-    return {"driver": found[1] if DRIVER.fullmatch(found[1]) else None}
-
-
 def _subsystem(found: re.Match[str]) -> Mapping[str, Any]:
     return {"subvendor": int(found[1], 16), "subdevice": int(found[2], 16)}
 
@@ -236,6 +242,7 @@ _LINE = r"[ \t]*([^\n\t]{1,100}?)[ \t]*(?:\n|$)"
 _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "LnkCap:": ((_CAPABLE, _capability),),
     "LnkSta:": ((_STATUS, _status),),
+    NAME: ((STATUS, uncorrected),),
     "ACSCtl:": ((_ACS, _acs_controls),),
     "RlxdOrd": ((re.compile(r"RlxdOrd([+-])"), _relaxed),),
     " bytes, MaxReadReq ": (
@@ -248,7 +255,7 @@ _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "IOMMU group": ((re.compile(r"IOMMU group:? (\d{1,5})(?=[,\s])"), _number("iommu_group")),),
     "Physical Slot:": ((re.compile(rf"Physical Slot:{_LINE}"), _word("slot")),),
     "DeviceName:": ((re.compile(rf"DeviceName:{_LINE}"), _word("label")),),
-    "Kernel driver in use:": ((re.compile(rf"Kernel driver in use:{_LINE}"), _driver),),
+    "Kernel driver in use:": ((re.compile(rf"Kernel driver in use:{_LINE}"), driver),),
     "Subsystem:": ((re.compile(r"Subsystem:[^\n]*?\[?([0-9a-f]{4}):([0-9a-f]{4})\]?(?:\n|$)"), _subsystem),),
 }
 _WINDOW = re.compile(
@@ -276,6 +283,8 @@ def _parents(blocks: list[_Block]) -> Mapping[str, str]:
         domain, bus, _ = block.address.split(":")
         if at >= 0 and (found := _BUSES.match(block.text, at)) and found[2] != "00":
             bridges[f"{domain}:{found[2]}"] = block.address
+        elif block.secondary:
+            bridges[f"{domain}:{block.secondary:02x}"] = block.address
         if block.fields.get("pci_class") == 0x060000 or re.search(r"Express [^\n]{0,8}Root ", block.text):
             roots.add(f"{domain}:{bus}")
     parents: dict[str, str] = {}

@@ -13,7 +13,9 @@ from ..core.part import Part
 
 Readers = Mapping[str, tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Mapping[str, Any]]], ...]]
 
-_NAMES = "LnkCap:|LnkSta:|ACSCtl:|NUMA node|IOMMU group|Physical Slot:|DeviceName:|Kernel driver in use:|Subsystem:"
+_NAMES = (
+    "LnkCap:|LnkSta:|UESta:|ACSCtl:|NUMA node|IOMMU group|Physical Slot:|DeviceName:|Kernel driver in use:|Subsystem:"
+)
 _ONCE = re.compile(rf"^[ \t]*({_NAMES}|Control: I/O|DevCtl:|Bus:|DevCap:|LnkCtl:)[^\n]*", re.MULTILINE)
 _GAP = re.compile(r"^[ \t]*(?:\[?\.{3}\]?|<snip>|\[?snip\]?)[^\n]*\n", re.MULTILINE | re.IGNORECASE)
 _LINE = re.compile(
@@ -27,9 +29,10 @@ _PAYLOAD = re.compile(r"MaxPayload (\d{3,4}) bytes, MaxReadReq (\d{3,4}) bytes")
 _RESIZABLE = re.compile(r"BAR [12]: current size: \w+, supported: (\d{1,6}[KMGT]?B(?: \d{1,6}[KMGT]?B)*)(?=\s|$)")
 _UNASSIGNED = re.compile(r"Region 1: (?:\[virtual\] )?Memory at <(?:unassigned|ignored)> \(64-bit, prefetchable\)")
 ANY_LINE = (
-    r"^[ \t]*(?:NUMA node: [0-9]|IOMMU group: [0-9]|Physical Slot: \S|Kernel driver in use: \S|Subsystem: [A-Z0-9]"
+    r"^(?:[^\n]{0,120}[ \t]LnkSta:[ \t]{1,4}Speed [0-9]|[ \t]*(?:NUMA node: [0-9]|IOMMU group: [0-9]"
+    r"|Physical Slot: \S|Kernel driver in use: \S|Subsystem: [A-Z0-9]"
     r"|Region [0-5]: (?:\[virtual\] )?(?:Memory|I/O ports) at |DeviceName: \S|RlxdOrd[+-] "
-    r"|MaxPayload \d{3,4} bytes, MaxR|BAR \d: current size: )"
+    r"|MaxPayload \d{3,4} bytes, MaxR|BAR \d: current size: ))"
 )
 # A port above another device: its type, or the data link state, which the device itself does not have (PCIe 5.0,
 # 7.5.3.8).

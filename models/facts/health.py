@@ -1,0 +1,24 @@
+"""What tools report of the health of processors and disks. Only dumps have these facts."""
+
+from __future__ import annotations
+
+from .records import Fact
+
+
+class Temperature(Fact, frozen=True, kw_only=True):
+    """A temperature of a processor; the key is the chip and the label: "coretemp-isa-0000 Package id 0"."""
+
+    celsius: float | None = None
+    critical: float | None = None  # the limit at which the processor lowers its clocks
+
+
+class DiskHealth(Fact, frozen=True, kw_only=True):
+    """The health of an ATA or SAS disk, from `smartctl`; the key is its name: "sda"."""
+
+    model: str | None = None
+    passed: bool | None = None  # the disk's own assessment
+    failing: tuple[str, ...] | None = None  # attributes below their thresholds now
+    pending: int | None = None  # sectors that could not be read, and may still be
+    uncorrectable: int | None = None  # sectors that could not be read at the last scan
+    reallocated: int | None = None  # sectors, or on SAS disks defects, that were replaced
+    unreadable: bool | None = None  # the latest self-test that ended found an error
