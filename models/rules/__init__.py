@@ -49,7 +49,18 @@ from .network import (
     port_claims,
     port_counters,
 )
-from .nvlink import cuda_init, errors, fabric_manager, imex, nvlink, nvlink_claims, nvswitch, peer_access
+from .nvlink import (
+    cuda_init,
+    dumped_errors,
+    errors,
+    fabric_manager,
+    imex,
+    mesh,
+    nvlink,
+    nvlink_claims,
+    nvswitch,
+    peer_access,
+)
 from .pcie import acs, aer, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
 
 RULES: tuple[Rule, ...] = (
@@ -72,7 +83,9 @@ RULES: tuple[Rule, ...] = (
     *bar1.RULES,
     *nvlink.RULES,
     *nvlink_claims.RULES,
+    *mesh.RULES,
     *errors.RULES,
+    *dumped_errors.RULES,
     *fabric_manager.RULES,
     *imex.RULES,
     *nvswitch.RULES,
