@@ -27,7 +27,9 @@ _COMMAND = r"nvidia-smi(?:[ ]\S+)?[ ]topo[ ](?:-p2p|--p2pstatus)[ =]?"
 _COLUMN = r"(?:GPU|NIC|mlx[45]_(?:bond_)?)[0-9]{1,3}"
 # The heading of a matrix: a column follows its first GPU, where a row has X or a path. A program that copies the output
 # can remove leading blanks (collect_env of PyTorch and vLLM).
-_HEADING = rf"(?:[ \t]+GPU[0-9]{{1,3}}[ \t]*$|[ \t]*GPU[0-9]{{1,3}}[ \t]+(?:{_COLUMN}|CPU Affinity)(?![\w.-])(?![ \t]+[0-9]))"
+_HEADING = (
+    rf"(?:[ \t]+GPU[0-9]{{1,3}}[ \t]*$|[ \t]*GPU[0-9]{{1,3}}[ \t]+(?:{_COLUMN}|CPU Affinity)(?![\w.-])(?![ \t]+[0-9]))"
+)
 BEGIN = (
     rf"^[ \t]*{_PROMPT}{_COMMAND}[a-z]"  # only the command names the ability in a -p2p matrix
     rf"|^{_HEADING}"
