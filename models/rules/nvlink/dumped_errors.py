@@ -71,7 +71,7 @@ def many(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding | NotChecked]:
         cause="the signal of these links: the seating of the GPU, a bridge or cable, or the other end",
         location=place_of(snapshot, gpu),
         evidence=tuple(one.evidence for one in bad),
-        remedy="Read the counters again after a minute (nvidia-smi nvlink -e). If they rise, reset the GPU; then reseat it.",
+        remedy="Read the counters again after a minute (nvidia-smi nvlink -e). If they rise, reset or reseat the GPU.",
     )
 
 

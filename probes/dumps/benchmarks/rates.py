@@ -50,10 +50,11 @@ class _Report(Struct):
 
 def read(part: Part) -> Iterator[Record]:
     """The rates of flows, of pairs of nodes and of single nodes, and one NotChecked for each kind of gap."""
-    report, header = _Report(part), Header()
+    report, header, way = _Report(part), Header(), ""
     lines = [(number, line, rate_words.words(cells_of(line.lstrip(" \t>")))) for number, line in part.lines()]
     single = _single_node(words for _, _, words in lines if words)
     for number, line, words in lines:
+        way = rate_words.way_of(line) or way
         if not words:
             header = Header() if line.strip() and any(map(str.isalnum, line)) else header
             continue
@@ -63,7 +64,9 @@ def read(part: Part) -> Iterator[Record]:
             header = found
         elif any(word.kind in ("number", "unit") for word in words):
             header = Header() if header.factor and any(word.kind == "unit" for word in words) else header
-            _take(report, row_of(words, header), header, number, part.cite(number, line))
+            row = row_of(words, header)
+            row.marks |= {way} if way and not row.pairs and not row.marks & {"upward", "downward"} else set()
+            _take(report, row, header, number, part.cite(number, line))
     yield from report.records
     yield from implied_gpus(report.records)
     yield from _nodes(report)
