@@ -103,11 +103,13 @@ _NUMBERED = rf"(?:{_GPU}|[0-9]{{1,3}})"
 _PAIR = rf"{_START}{_NUMBERED}{_BETWEEN}{_NUMBERED}{_CELLS}[0-9]{{1,4}}\.[0-9]{{1,3}}(?:[ ]?{_UNIT})?[ \t|]{{0,9}}$"
 # A title that names the way of copies between host and GPUs, above a row of one GPU.
 _WAY = r"(?:h2d|d2h|htod|dtoh|(?:host|cpu)[ -]?(?:to|->|2)[ -]?(?:device|gpu)|(?:device|gpu)[ -]?(?:to|->|2)[ -]?(?:host|cpu))"
-_TITLED = rf"[ \t|*#>`-]{{0,8}}(?:pinned )?{_WAY}[^\n0-9]{{0,40}}\n[ \t|*`>-]{{0,8}}{_GPU}{_CELLS}{_RATED}[ \t|]{{0,9}}$"
+_TITLED = (
+    rf"[ \t|*#>`-]{{0,8}}(?:pinned )?{_WAY}[^\n0-9]{{0,40}}\n[ \t|*`>-]{{0,8}}{_GPU}{_CELLS}{_RATED}[ \t|]{{0,9}}$"
+)
 # The lookaheads decide. What follows them is short, because the shape of a line (shapes.py) ignores lookaheads.
 BEGIN = (
-    rf"^(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?{_UNIT}"
-    rf"|(?={_TITLED})[^\n]{{1,60}}\n"
+    rf"^(?![ \t]{{0,8}}[0-9]{{1,6}}:)(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?{_UNIT}"
+    rf"|(?={_TITLED})[^\n]{{0,40}}?{_WAY}"
     rf"|(?={_PAIR})[^\n]{{1,20}}?(?:->|→|↔))"
 )
 

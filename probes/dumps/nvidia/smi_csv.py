@@ -38,20 +38,20 @@ _MOST_COLUMNS = 500
 def read(part: Part) -> Iterator[Record]:
     """The `Driver`, and a `Gpu` per line. A truncated line gives all columns except its last one."""
     columns: list[str] = []
-    order, begun = 0, -1
+    order = 0
     lines = part.text.split("\n")
     for number, line in enumerate(lines):
         if _HEAD.match(line):
             columns = [_UNIT.sub("", name.strip()) for name in line.split(",")[:_MOST_COLUMNS]]
             order = 0
         elif "noheader" in line and (query := _QUERY.search(line)):
-            columns, order, begun = [name.strip() for name in query["columns"].split(",")], 0, number
+            columns, order = [name.strip() for name in query["columns"].split(",")], 0
         elif columns:
             cells = [cell.strip() for cell in line.split(",")[: _MOST_COLUMNS + 1]]
             if number == len(lines) - 1 and 2 < len(cells) < len(columns):
                 cells.pop()
                 yield part.cut(number, f"after {len(cells)} of {len(columns)} columns")
-            elif len(cells) != len(columns) and number > begun + 1:  # a line of the shell can be below the command
+            elif len(cells) != len(columns) and len(cells) > 1:  # a line without a comma can be of another program
                 columns = []  # end of the table
             if len(cells) == len(columns) and not _PER_PROCESS & set(columns):
                 yield from _row(columns, cells, order, part.cite(number, line), part.at)

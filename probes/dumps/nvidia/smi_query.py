@@ -186,8 +186,12 @@ def _lines(part: Part) -> Iterator[_Entry]:
             continue
         depth = len(line) - len(line.lstrip())
         if flat:  # the indentation was lost: headings have no value, and a heading after a value is of the next section
-            was, heading = heading, " :" not in text and not text.startswith("GPU ")
-            depth = (len(open_now) + 1 if was else 1) if heading else 0 if text.startswith("GPU ") else _DEEPEST
+            is_gpu = _GPU.fullmatch(text) is not None
+            short = _COLON.match(text)
+            if ":" in text and " :" not in text and not is_gpu and not (short and short["name"] in _MATTER):
+                continue  # a line of another program
+            was, heading = heading, ":" not in text
+            depth = (len(open_now) + 1 if was else 1) if heading else 0 if is_gpu else _DEEPEST
         while open_now and open_now[-1][0] >= depth:
             open_now.pop()
         name, divided, value = text.partition(" : ")
