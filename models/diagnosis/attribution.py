@@ -22,7 +22,6 @@ from .bandwidth_findings import Slow, alone, contention_findings, shared
 from .cohort_shift import cohort_shifts
 from .localization import Candidate, candidates_of, localize
 from .passive_rates import lagging_links
-from .few_copies import few_copies
 from .qualitative_causes import may_slow
 from .slower_peers import slower_peers
 from .unsteady_rates import unsteady
@@ -44,7 +43,7 @@ def attribute(snapshot: Snapshot, levels: Sequence[Level], states: Iterable[Find
     Implausible measurements become findings of their own and explain nothing.
     """
     found = [*states, *invalid(snapshot), *contention_findings(snapshot, levels), *lagging_links(snapshot)]
-    found += [*unsteady(snapshot), *slower_peers(snapshot, levels, found), *few_copies(snapshot)]
+    found += [*unsteady(snapshot), *slower_peers(snapshot, levels, found)]
     best = best_observations(snapshot)
     shifts = cohort_shifts(snapshot)
     remaining: dict[Flow, Slow] = {}

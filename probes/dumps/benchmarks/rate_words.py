@@ -102,7 +102,8 @@ _NODE_ROW = rf"{_START}{_NODE}(?:(?:{_BETWEEN}|[ ]?[,-][ ]?){_NODE})?{_CELLS}(?:
 _NUMBERED = rf"(?:{_GPU}|[0-9]{{1,3}})"
 _PAIR = rf"{_START}{_NUMBERED}{_BETWEEN}{_NUMBERED}{_CELLS}[0-9]{{1,4}}\.[0-9]{{1,3}}(?:[ ]?{_UNIT})?[ \t|]{{0,9}}$"
 # A title that names the way of copies between host and GPUs, above a row of one GPU.
-_WAY = r"(?:h2d|d2h|htod|dtoh|(?:host|cpu)[ -]?(?:to|->|2)[ -]?(?:device|gpu)|(?:device|gpu)[ -]?(?:to|->|2)[ -]?(?:host|cpu))"
+_TO = "[ -]?(?:to|->|2)[ -]?"
+_WAY = rf"(?:h2d|d2h|htod|dtoh|(?:host|cpu){_TO}(?:device|gpu)|(?:device|gpu){_TO}(?:host|cpu))"
 _TITLED = (
     rf"[ \t|*#>`-]{{0,8}}(?:pinned )?{_WAY}[^\n0-9]{{0,40}}\n[ \t|*`>-]{{0,8}}{_GPU}{_CELLS}{_RATED}[ \t|]{{0,9}}$"
 )

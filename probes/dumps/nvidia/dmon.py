@@ -42,7 +42,7 @@ _MOST_WORDS = 5  # of the name of a product, behind the first one
 
 
 def _megabytes(text: str) -> int:
-    return count(text) * MIB
+    return int(count(text)) * MIB
 
 
 def _clock(text: str) -> float:

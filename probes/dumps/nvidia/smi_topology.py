@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ....models.facts.gpu import Gpu, GpuPair
 from ....models.facts.network_paths import NicPath
@@ -200,7 +201,8 @@ def _pair(matrix: _Matrix, key: str, cell: str, where: Evidence) -> Iterator[Rec
     if path in PATHS.values():
         yield GpuPair(key=key, a=a, b=b, path=path, cites={"path": where})
     elif cell in _ALLOWED and matrix.ability:
-        yield GpuPair(key=key, a=a, b=b, cites={matrix.ability: where}, **{matrix.ability: _ALLOWED[cell]})
+        pair = GpuPair(key=key, a=a, b=b, cites={matrix.ability: where})
+        yield replace(pair, **{matrix.ability: _ALLOWED[cell]})
     elif cell in _ALLOWED:
         why = "the output does not name the ability of the matrix"
         how = "keep the command with its output: nvidia-smi topo -p2p r"

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from ..bandwidth.best_rates import best_observations
-from ..catalog.gpus import product_of
-from ..facts.gpu import Gpu
-from ..facts.records import Flow, Observation
-from ..facts.units import as_gigabytes
-from ..graph.flow_paths import hops_of
-from ..inventory.snapshot import Snapshot
-from ..report import Finding
+from ...catalog.gpus import product_of
+from ...facts.gpu import Gpu
+from ...facts.machine import Node
+from ...facts.records import Flow, Observation
+from ...facts.units import as_gigabytes
+from ...graph.flow_paths import hops_of
+from ...inventory.snapshot import Snapshot
+from ...report import Finding
+from ..core.rule import Rule
 
 _OWN = 0.2  # of the card's link: three generations less, or an eighth of the lanes and more
 _OTHER = 1 / 3  # of another card of the node
@@ -25,7 +26,12 @@ _LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.5e9}  # b
 _LEAST = 4 << 20  # bytes: smaller copies do not reach the rate
 
 
-def few_copies(snapshot: Snapshot) -> Iterator[Finding]:
+def far_below(snapshot: Snapshot, node: Node) -> bool:
+    """Select dumps with a finding. Without one the rates are not checked: a rate of a half can still be a fault."""
+    return snapshot.origin == "dumps" and any(few_copies(snapshot, node))
+
+
+def few_copies(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """A finding for each GPU whose copies are far too slow."""
     rates = _rates(snapshot)
     best = {way: max(several.values(), key=lambda one: one.value) for way, several in rates.items()}
@@ -41,12 +47,12 @@ def few_copies(snapshot: Snapshot) -> Iterator[Finding]:
 def _rates(snapshot: Snapshot) -> Mapping[str, Mapping[str, Observation]]:
     """The rates of copies from and to host memory, by way and by GPU. Copies over known links have expectations."""
     found: dict[str, dict[str, Observation]] = defaultdict(dict)
-    for flow, one in best_observations(snapshot).items():
-        if snapshot.origin == "dumps" and _is_copy(flow) and not hops_of(snapshot.topology, flow):
+    for flow, several in snapshot.observed.items():
+        rates = [one for one in several if one.quantity == "rate"]
+        if isinstance(flow, Flow) and rates and _is_copy(flow) and not hops_of(snapshot.topology, flow):
             gpu = next(end for end in flow.ends if end.startswith("gpu"))
-            way = "to" if flow.ends[0] == gpu else "from"
-            if gpu not in found[f"{way} {flow.op}"] or found[f"{way} {flow.op}"][gpu].value < one.value:
-                found[f"{way} {flow.op}"][gpu] = one
+            way = found["to" if flow.ends[0] == gpu else "from"]
+            way[gpu] = max((*rates, *([way[gpu]] if gpu in way else ())), key=lambda one: one.value)
     return found
 
 
@@ -88,3 +94,6 @@ def _finding(gpu: str, one: Observation, expected: float, source: str) -> Findin
         evidence=(one.evidence,),
         remedy="Read the link under load: nvidia-smi -q, or lspci -vv (LnkSta) of the GPU and of the ports above it.",
     )
+
+
+RULES = (Rule("bandwidth-low", Node, (), few_copies, far_below),)
