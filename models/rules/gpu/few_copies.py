@@ -67,11 +67,18 @@ def _expected(snapshot: Snapshot, gpu: str, one: Observation, best: Observation)
     known = snapshot.of(Gpu).get(gpu)
     product = product_of(known, {}) if known else None
     own = _LANE.get(product.pcie, 0.0) * product.width if product and not product.c2c_rate else 0.0
-    if one.value < _OTHER * best.value:
+    if one.value < _OTHER * best.value and _are_alike(snapshot, gpu, best):
         return best.value, f"the fastest such copy of this node ({best.evidence.source})"
     if product and one.value < _OWN * own:
         return own, f"{product.name} has a PCIe {product.pcie} x{product.width} link ({product.source})"
     return 0.0, ""
+
+
+def _are_alike(snapshot: Snapshot, gpu: str, best: Observation) -> bool:
+    """Whether the GPU of the best copy can be the same product: cards of two products are in different slots."""
+    ends = best.about.ends if isinstance(best.about, Flow) else ()
+    known = (snapshot.of(Gpu).get(end) for end in (gpu, *ends))
+    return len({one.name for one in known if one and one.name}) <= 1
 
 
 def _finding(gpu: str, one: Observation, expected: float, source: str) -> Finding:

@@ -135,12 +135,12 @@ def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 def far_narrower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """In a dump: a quarter or less of the lanes that the GPU has, and nothing else says how its slot is wired.
 
-    Half the lanes are usual for cards in servers. GeForce cards in a slot of four lanes are usual, too.
+    Half the lanes are usual for cards in servers. Four lanes are usual for consumers' cards and in laptops.
     """
     width, most = gpu.pcie_width or 0, gpu.pcie_max_width or 0
     if not width or _FEW * width > most or narrower(snapshot, gpu) or any(below_evidence(snapshot, gpu)):
         return
-    usual = "GeForce" in (gpu.name or "") and width > 1
+    usual = width > 1 and any(word in (gpu.name or "") for word in ("GeForce", "Laptop"))
     yield Finding(
         code="pcie-link-narrow",
         severity="info" if usual else "warning",

@@ -1,7 +1,7 @@
-"""A mesh of NVLinks in which some pairs of GPUs have fewer links than the others: `nvidia-smi topo -m` shows no more.
+"""A mesh of NVLinks in which a pair of GPUs has fewer links than the others: `nvidia-smi topo -m` shows no more.
 
 In a mesh without switches each GPU has the same number of links. Boards whose pairs differ on purpose (the cube mesh of
-eight V100) still have the same number for each GPU. So a link is missing only if the pairs with fewer links make the
+eight V100) still have the same number for each GPU. So a link is missing only if a pair with fewer links makes the
 numbers of the GPUs differ, and with the missing links they would be equal.
 """
 
@@ -25,12 +25,15 @@ def joined(snapshot: Snapshot, node: Node) -> bool:
 
 
 def uneven(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """Pairs with fewer links than all others, so that their GPUs have fewer links than the other GPUs."""
+    """A pair with fewer links than all others, so that its GPUs have fewer links than the other GPUs.
+
+    Several such pairs can be a part of a larger mesh, given to a virtual machine.
+    """
     pairs = snapshot.of(GpuPair)
     links = {key: one.nvlinks or 0 for key, one in pairs.items() if one.a and one.b}
     usual, lacking = _usual(links)
     gpus = {end for key in links for end in key.split("-")}
-    if not lacking or len(links) != len(gpus) * (len(gpus) - 1) // 2 or _counted(snapshot):
+    if len(lacking) != 1 or len(links) != len(gpus) * (len(gpus) - 1) // 2 or _counted(snapshot):
         return
     now = _totals(links)
     if len(set(now.values())) == 1 or len(set(_totals(dict.fromkeys(links, usual)).values())) != 1:
