@@ -8,7 +8,7 @@ from math import sqrt
 
 from ..facts.averages import median
 from ..facts.gpu import GpuPair
-from ..facts.records import Flow
+from ..facts.records import Flow, Observation
 from ..graph.flow_paths import hops_of
 from ..graph.routes import rated
 from ..inventory.snapshot import Snapshot, once_per_snapshot
@@ -23,6 +23,7 @@ from .repeated_rates import SURE, Series, deviation_within, error_of, series_of
 COHORT_LINK, COHORT_MEMORY = 0.02, 0.15
 # Share of slow flows. With more, and with unknown paths, the slow flows are probably of another kind, not faulty.
 _MOST_SLOW = 0.25
+_FAR = 0.6  # of the fastest: paths of healthy machines differ less
 _SMALLEST_COHORT = 3  # others to compare with; with fewer, the slow one cannot be identified
 _MEDIAN = 1.571  # pi/2: variance of a median relative to a mean (normal distribution)
 # Median deviation in the closest half of 8 to 56 normal deviates, in standard deviations.
@@ -42,11 +43,23 @@ def by_cohort(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     typical = median(best[other].value for other in others)
     apart = healthy_loss(snapshot, flow, len(others))
     slower = sum(1 for other in others if best[other].value < (1 - apart) * typical)
-    if not hops_of(snapshot.topology, flow) and slower > _MOST_SLOW * len(others):
-        return
+    if not hops_of(snapshot.topology, flow):
+        if _all_of_one_device([flow, *others], best):
+            apart = min(apart, 1 - _FAR)
+        elif slower > _MOST_SLOW * len(others):
+            return
     source = f"median of {len(others)} equal flows of this node"
     low, high = max(0.0, 1 - apart) * typical, (1 + apart) * typical
     yield Expectation(basis="kin", low=low, typical=typical, high=high, source=source)
+
+
+def _all_of_one_device(flows: Sequence[Flow], best: Mapping[Flow, Observation]) -> bool:
+    """Whether the flows of one device are far slower than all others: the device is at fault, not a kind of path."""
+    most = max(best[flow].value for flow in flows)
+    slow = [flow for flow in flows if best[flow].value < _FAR * most]
+    common = frozenset.intersection(*(frozenset(flow.ends) for flow in slow)) if slow else frozenset[str]()
+    fast = {end for flow in flows if flow not in slow for end in flow.ends}
+    return len(common - fast) == 1 and len(fast) >= _SMALLEST_COHORT
 
 
 def others_of(snapshot: Snapshot, flow: Flow) -> list[Flow]:

@@ -22,7 +22,18 @@ from . import packaged
 
 # Messages of the kernel and its drivers, and messages of programs and agents: one file per family.
 KERNEL = ("nvidia", "pci", "processor", "memory", "storage", "files", "network", "amdgpu", "kernel")
-PROGRAMS = ("fabric", "cuda", "nccl", "mpi", "libfabric", "services", "agents", "kubernetes", "node_checks")
+PROGRAMS = (
+    "fabric",
+    "cuda",
+    "gpu_tests",
+    "nccl",
+    "mpi",
+    "libfabric",
+    "services",
+    "agents",
+    "kubernetes",
+    "node_checks",
+)
 # Lines of known drivers and programs with a word for a fault. They count only if no other message is in the line.
 UNEXPLAINED = ("unexplained",)
 _TABLE = "[[message]]\n"

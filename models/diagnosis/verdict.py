@@ -9,6 +9,8 @@ from ..facts.reason import Reason
 from ..facts.records import NotChecked, Run
 from ..report import UNEXPLAINED, Finding, Origin, Report, Verdict
 
+_SYMPTOM = "not-enough-evidence"
+
 
 def verdict(
     found: Iterable[Finding],
@@ -32,7 +34,7 @@ def verdict(
         return "failed"
     vital = any(not evaluated and codes()[code].vital for code, evaluated in checks.items())
     blind = origin != "dumps" and (vital or not all(run.ok for run in runs))
-    symptom = any(one.code == "not-enough-evidence" for one in active)
+    symptom = any(one.code == _SYMPTOM and not _has_cause(one, active) for one in active)
     checked = any(evaluated and set(codes()[code].severity) != {"info"} for code, evaluated in checks.items())
     if blind or stale or symptom or not (checked or "warning" in grave):
         return "unknown"
@@ -40,6 +42,15 @@ def verdict(
         return "degraded"
     unexplained = any(one.case == UNEXPLAINED for one in active)
     return "unknown" if unexplained or any(one.reason is Reason.INCOMPLETE for one in unread) else "ok"
+
+
+def _has_cause(symptom: Finding, found: Iterable[Finding]) -> bool:
+    """Whether another finding is the cause of a failed test: it is about the same device, or about the same lines."""
+    if symptom.case != "test":
+        return False
+    lines = {one.source for one in symptom.evidence}
+    others = (one for one in found if one.severity != "info" and one.code != _SYMPTOM)
+    return any(one.subject == symptom.subject or lines & {it.source for it in one.evidence} for one in others)
 
 
 def why_unknown(report: Report) -> tuple[str, bool]:
@@ -54,7 +65,7 @@ def why_unknown(report: Report) -> tuple[str, bool]:
     if stale := [finding.code for finding in report.findings if finding.stale and not finding.silenced]:
         codes_of = ", ".join(dict.fromkeys(stale))
         return f"Do not take this node for healthy: {codes_of} could not be evaluated again.", False
-    if any(finding.code == "not-enough-evidence" for finding in report.findings):
+    if any(finding.code == _SYMPTOM for finding in report.findings):
         return "There is a symptom without a known cause.", False
     if any(finding.case == UNEXPLAINED for finding in report.findings):
         return "A driver or a program reports a fault in words that linkgauge does not know.", False

@@ -115,4 +115,7 @@ class GpuPair(Fact, frozen=True, kw_only=True):
     write: str | None = None
     nvlink: str | None = None
     atomics: str | None = None
+    nvlinks: int | None = (
+        None  # active NVLinks between the two, or to their switches, as nvidia-smi topo -m counts them
+    )
     path: str | None = None  # nearest common ancestor in NVML's words: "INTERNAL", "PIX", "PXB", "PHB", "NODE", "SYS"

@@ -10,6 +10,7 @@ from .gpu import (
     driver,
     driver_log,
     external_tests,
+    few_copies,
     gpu_claims,
     gpu_pcie,
     memory,
@@ -51,7 +52,18 @@ from .network import (
     port_claims,
     port_counters,
 )
-from .nvlink import cuda_init, errors, fabric_manager, imex, nvlink, nvlink_claims, nvswitch, peer_access
+from .nvlink import (
+    cuda_init,
+    dumped_errors,
+    errors,
+    fabric_manager,
+    imex,
+    mesh,
+    nvlink,
+    nvlink_claims,
+    nvswitch,
+    peer_access,
+)
 from .pcie import acs, aer, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
 
 RULES: tuple[Rule, ...] = (
@@ -71,10 +83,13 @@ RULES: tuple[Rule, ...] = (
     *gpu_claims.RULES,
     *state.RULES,
     *gpu_pcie.RULES,
+    *few_copies.RULES,
     *bar1.RULES,
     *nvlink.RULES,
     *nvlink_claims.RULES,
+    *mesh.RULES,
     *errors.RULES,
+    *dumped_errors.RULES,
     *fabric_manager.RULES,
     *imex.RULES,
     *nvswitch.RULES,

@@ -34,6 +34,7 @@ READERS: tuple[Reader, ...] = (
     _reader("fi_info", "dumps.network.fi_info:read"),
     _reader("fio", "dumps.benchmarks.fio:read"),
     _reader("gds", "dumps.nvidia.gds:read"),
+    _reader("gpu_burn", "dumps.gpu_tests.gpu_burn:read"),
     _reader("gpu_copy", "dumps.benchmarks.gpu_copy:read"),
     _reader("host_text", "dumps.host.host_text:read"),
     _reader("hwloc_text", "dumps.host.hwloc_text:read"),

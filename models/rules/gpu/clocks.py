@@ -24,7 +24,8 @@ from ..core.rule import Rule
 
 # "hardware slowdown" is set together with each of these two. It is set alone while clocks change, or for a moment of
 # too much current (NVML, clocks event reasons). The software power cap is normal under load. The others are settings.
-_HARDWARE = ("hardware thermal slowdown", "hardware power brake")
+# "thermal violation" is the word of nvidia-smi dmon, which does not tell hardware from software.
+_HARDWARE = ("hardware thermal slowdown", "hardware power brake", "thermal violation")
 _BARE = "hardware slowdown"
 # Counter, reason, and the share of time above which it counts: a tenth of the work, or more than a moment.
 _TIMES = (

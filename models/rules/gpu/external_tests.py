@@ -30,4 +30,29 @@ def failed(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
     )
 
 
-RULES = (Rule("not-enough-evidence", Event, ("text",), failed, of_a_test),)
+def of_wrong_results(snapshot: Snapshot, event: Event) -> bool:
+    """Select tests in which a GPU computed wrong results, and others did not."""
+    return event.kind == "wrong results"
+
+
+def wrong(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
+    """A GPU whose results are wrong. The test does not tell whether its memory or its cores are at fault."""
+    yield Finding(
+        code="gpu-ecc",
+        severity="critical",
+        confidence="likely",
+        subject=event.subject or "node",
+        message=f"{event.name or 'a test'} got wrong results from {event.subject or 'a GPU'}: {event.text}",
+        expected="0 errors",
+        observed=event.text,
+        cause="memory or cores of the GPU return wrong data; too little power or cooling can cause it",
+        evidence=(event_evidence(event),),
+        case="test",
+        remedy="Test this GPU alone; read nvidia-smi -q -d ECC and dmesg; replace the GPU if it fails again.",
+    )
+
+
+RULES = (
+    Rule("not-enough-evidence", Event, ("text",), failed, of_a_test),
+    Rule("gpu-ecc", Event, ("text",), wrong, of_wrong_results),
+)

@@ -33,6 +33,7 @@ from .pcie_events import errors as logged_errors
 _LANES = 16
 _EMULATED = "a hypervisor emulates the link; no driver shows the real one"
 _SMALLEST_COHORT = 3
+_FEW = 4  # times as many lanes as there are
 
 
 def _hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
@@ -129,6 +130,40 @@ def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         location=place_of(snapshot, gpu),
         evidence=gpu_evidence(gpu, "pcie_width"),
     )
+
+
+def far_narrower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """In a dump: a quarter or less of the lanes that the GPU has, and nothing else says how its slot is wired.
+
+    Half the lanes are usual for cards in servers. Four lanes are usual for consumers' cards and in laptops.
+    """
+    width, most = gpu.pcie_width or 0, gpu.pcie_max_width or 0
+    if not width or _FEW * width > most or narrower(snapshot, gpu) or any(below_evidence(snapshot, gpu)):
+        return
+    usual = width > 1 and any(word in (gpu.name or "") for word in ("GeForce", "Laptop"))
+    yield Finding(
+        code="pcie-link-narrow",
+        severity="info" if usual else "warning",
+        confidence="possible",
+        subject=subject_of(gpu),
+        subject_name=gpu_name(snapshot, gpu),
+        fact=f"runs on {_lanes(width)} of {_lanes(most)}",
+        message=f"{gpu_name(snapshot, gpu)} runs at {_lanes(width)}, the GPU supports {_lanes(most)}",
+        expected=most,
+        observed=width,
+        unit="lanes",
+        basis="capability",
+        expected_source="the largest width that its driver reports",
+        cause="a slot or riser that has only these lanes, or a link that did not train as it should",
+        location=place_of(snapshot, gpu),
+        evidence=gpu_evidence(gpu, "pcie_width", "pcie_max_width"),
+    )
+
+
+def shows_both(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Select hidden links of dumps with few lanes. A virtual GPU has no link of its own."""
+    narrow = bool(gpu.pcie_width and gpu.pcie_max_width) and _FEW * (gpu.pcie_width or 0) <= (gpu.pcie_max_width or 0)
+    return narrow and snapshot.origin == "dumps" and _hidden(snapshot, gpu) and gpu.virtualization != "vGPU"
 
 
 def narrower(snapshot: Snapshot, gpu: Gpu) -> float | None:
@@ -241,5 +276,6 @@ def _logged(snapshot: Snapshot, function: Pci) -> bool:
 RULES = (
     *(_below(row) for row in _BELOW),
     Rule("pcie-link-narrow", Gpu, ("pcie_width",), below_evidence, can_be_narrow),
+    Rule("pcie-link-narrow", Gpu, ("pcie_width", "pcie_max_width"), far_narrower, shows_both),
     Rule("pcie-errors", Gpu, (), replays, counts_replays),
 )

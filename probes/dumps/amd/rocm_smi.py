@@ -25,6 +25,7 @@ _OBJECT = (
 )
 BEGIN = (
     rf"^[ \t]*(?:{_OBJECT}|GPU ?(?:\[[0-9]{{1,3}}\]|[0-9]{{1,3}})[ \t]{{1,20}}: "
+    r"|GPU ?\[[0-9]{1,3}\][ \t]{0,8}:[ \t]*(?:RAS INFO|Block[ ]{1,20}Status)"
     rf"|={{4,}}[ ](?:ROCm System Management Interface|ROCm SMI.{{0,40}}|{_MATRICES}|Numa Nodes)[ ]={{4,}}"
     r"|Device[ ]{1,16}(?:Node|\[Model)[ ]|GPU[ ]{1,8}Temp[ ]"
     r"|GPU[0-9]{1,3}(?:[ \t]{1,20}GPU[0-9]{1,3}){0,255}[ \t]*\n[ \t]*GPU[0-9]{1,3}[ \t]{1,20}0(?:[ \t]|$)"
@@ -36,6 +37,16 @@ _SYSTEM = re.compile(r"[ \t]*Driver version: (\S.{0,60})")
 _HEAD = re.compile(rf"[ \t]*=+ ({_MATRICES}) =+[ \t]*")
 _ROW = re.compile(r"[ \t]*GPU([0-9]{1,3})((?:[ \t]+(?:[0-9]{1,4}|[A-Z/]{3,7}))+)[ \t]*")
 _CARD = re.compile(r"[ \t]*([0-9]{1,3})[ ]{2}.*%[ \t]*")
+# A GPU that answers nothing, in the table without options
+_MUTE = re.compile(
+    r"[ \t]*[0-9]{1,3}[ ]{2}(?:.*[ ]{2})?N/A[ ]{2,}.*\bNone\b.*\b(?:unknown|N/A)\b.*\bUnsupported\b.*%[ \t]*"
+)
+# `rocm-smi --showrasinfo`: a title per GPU, and a row per block
+_RAS = re.compile(r"[ \t]*GPU ?\[([0-9]{1,3})\][ \t]{0,8}:[ \t]*(?:RAS INFO)?[ \t]*")
+_RAS_ROW = re.compile(
+    r"(?:[ \t]*GPU ?\[(?P<gpu>[0-9]{1,3})\][ \t]{0,8}:)?[ \t]*[A-Z][A-Z0-9_]{1,15}[ \t]+(?:ENABLED|DISABLED)"
+    r"[ \t]+(?P<corrected>[0-9]{1,18})[ \t]+(?P<uncorrected>[0-9]{1,18})[ \t]*"
+)
 _BETWEEN = re.compile(r"\(Topology\) (Weight|Hops|Link type) between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})")
 _LINK = re.compile(r"[0-9]{1,2} \(([0-9]{1,2}\.[0-9])GT/s x([0-9]{1,2})\)")
 _VERSION = re.compile(r"[0-9][\w.+-]{0,60}")
@@ -133,7 +144,8 @@ def _field(reading: AmdReading, gpu: int, name: str, value: str, where: Evidence
 
 def _read_text(reading: AmdReading, inside: set[int]) -> None:
     """Read the lines of GPUs, the matrices of pairs, and the table of `rocm-smi` without options."""
-    matrix = ""
+    matrix, owner = "", ""
+    errors: dict[tuple[str, str], tuple[int, Evidence]] = {}
     for number, line in reading.part.lines():
         if number in inside:
             continue
@@ -149,4 +161,20 @@ def _read_text(reading: AmdReading, inside: set[int]) -> None:
         elif system := _SYSTEM.fullmatch(line):
             _system(reading, "Driver version", system[1].strip(), where)
         elif card := _CARD.fullmatch(line):
-            reading.found.add(Gpu, f"gpu{int(card[1])}", where)
+            failure = "the driver shows none of its values" if _MUTE.fullmatch(line) else None
+            reading.found.add(Gpu, f"gpu{int(card[1])}", where, failure=failure)
+        elif title := _RAS.fullmatch(line):
+            owner = f"gpu{int(title[1])}"
+        elif ras := _RAS_ROW.fullmatch(line):
+            owner = f"gpu{int(ras['gpu'])}" if ras["gpu"] else owner
+            _errors(errors, owner or "gpu", ras, where)
+    for (gpu, name), (total, cite) in errors.items():
+        reading.found.add(Gpu, gpu, cite, **{name: total})
+
+
+def _errors(errors: dict[tuple[str, str], tuple[int, Evidence]], gpu: str, row: re.Match[str], where: Evidence) -> None:
+    """Add the errors of a block to those of the GPU. The line of the largest block is cited."""
+    for name in ("corrected", "uncorrected"):
+        key, new = (gpu, f"ecc_{name}"), int(row[name])
+        before, cite = errors.get(key, (0, where))
+        errors[key] = before + new, where if new else cite

@@ -101,9 +101,16 @@ _NODE_ROW = rf"{_START}{_NODE}(?:(?:{_BETWEEN}|[ ]?[,-][ ]?){_NODE})?{_CELLS}(?:
 # Numbered ends. The unit may be absent.
 _NUMBERED = rf"(?:{_GPU}|[0-9]{{1,3}})"
 _PAIR = rf"{_START}{_NUMBERED}{_BETWEEN}{_NUMBERED}{_CELLS}[0-9]{{1,4}}\.[0-9]{{1,3}}(?:[ ]?{_UNIT})?[ \t|]{{0,9}}$"
+# A title that names the way of copies between host and GPUs, above a row of one GPU.
+_TO = "[ -]?(?:to|->|2)[ -]?"
+_WAY = rf"(?:h2d|d2h|htod|dtoh|(?:host|cpu){_TO}(?:device|gpu)|(?:device|gpu){_TO}(?:host|cpu))"
+_TITLED = (
+    rf"[ \t|*#>`-]{{0,8}}(?:pinned )?{_WAY}[^\n0-9]{{0,40}}\n[ \t|*`>-]{{0,8}}{_GPU}{_CELLS}{_RATED}[ \t|]{{0,9}}$"
+)
 # The lookaheads decide. What follows them is short, because the shape of a line (shapes.py) ignores lookaheads.
 BEGIN = (
-    rf"^(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?{_UNIT}"
+    rf"^(?![ \t]{{0,8}}[0-9]{{1,6}}:)(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?{_UNIT}"
+    rf"|(?={_TITLED})[^\n]{{0,40}}?{_WAY}"
     rf"|(?={_PAIR})[^\n]{{1,20}}?(?:->|→|↔))"
 )
 
@@ -155,3 +162,9 @@ def is_device(name: str) -> bool:
 @cache
 def _devices() -> re.Pattern[str]:
     return re.compile(rf"(?:{_END})", re.IGNORECASE)
+
+
+def way_of(line: str) -> str:
+    """The way of copies that a title names: "upward" (to GPUs), "downward", or empty."""
+    found = re.match(rf"[ \t|*#>`-]{{0,8}}(?:pinned )?({_WAY})[^\n0-9]{{0,40}}$", line, re.IGNORECASE)
+    return "" if not found else "upward" if found[1][0].lower() in "hc" else "downward"

@@ -50,20 +50,24 @@ class _Report(Struct):
 
 def read(part: Part) -> Iterator[Record]:
     """The rates of flows, of pairs of nodes and of single nodes, and one NotChecked for each kind of gap."""
-    report, header = _Report(part), Header()
+    report, header, way, in_table = _Report(part), Header(), "", False
     lines = [(number, line, rate_words.words(cells_of(line.lstrip(" \t>")))) for number, line in part.lines()]
     single = _single_node(words for _, _, words in lines if words)
     for number, line, words in lines:
+        way = rate_words.way_of(line) or way
         if not words:
-            header = Header() if line.strip() and any(map(str.isalnum, line)) else header
+            other = "|" not in line and in_table  # another program's line between the rows of a table
+            header = Header() if not other and any(map(str.isalnum, line)) else header
             continue
         if single:
             words = tuple(word for word in words if word.kind != "name")
         if found := header_of(words):
-            header = found
+            header, in_table = found, "|" in line
         elif any(word.kind in ("number", "unit") for word in words):
             header = Header() if header.factor and any(word.kind == "unit" for word in words) else header
-            _take(report, row_of(words, header), header, number, part.cite(number, line))
+            row = row_of(words, header)
+            row.marks |= {way} if way and not row.pairs and not row.marks & {"upward", "downward"} else set()
+            _take(report, row, header, number, part.cite(number, line))
     yield from report.records
     yield from implied_gpus(report.records)
     yield from _nodes(report)

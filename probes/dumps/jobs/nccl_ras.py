@@ -71,6 +71,12 @@ class _Group:
         self.communicator = self.operation = ""
         self.majority: int | None = None
         self.several: re.Match[str] | None = None  # "2 ranks have launched up to operation 812"
+        self.first: re.Match[str] | None = None  # the first such line, of most ranks
+
+    def listed(self, rank: re.Match[str]) -> None:
+        """A rank of a line about several follows it: this is not the majority, whose ranks are not listed."""
+        if self.several is self.first and not (rank["status"] or rank["error"] or _count(rank) is not None):
+            self.majority = None
 
 
 def _ranks(part: Part) -> Iterator[Rank]:
@@ -86,11 +92,13 @@ def _ranks(part: Part) -> Iterator[Rank]:
         elif in_dead and (found := _PROCESS.search(line)):
             dead.add((found["host"], int(found["pid"])))
         elif found := _OPERATION.search(line):
-            group.operation, group.majority, group.several = found["operation"], None, None
+            group.operation, group.majority, group.several, group.first = found["operation"], None, None, None
         elif found := _SEVERAL.search(line):
-            group.majority = _count(found) if group.several is None else group.majority
+            if group.first is None:
+                group.majority, group.first = _count(found), found
             group.several = found
         elif found := _RANK.search(f"{line}{end}") if group.communicator else None:
+            group.listed(found)
             yield from _rank(group, found, part.cite(number, line), dead)
 
 
@@ -107,6 +115,8 @@ def _rank(group: _Group, found: re.Match[str], cite: Evidence, dead: set[tuple[s
         state = "failed"
     elif says and says["status"]:
         state = _STATUSES.get(says["status"])
+    elif says and _count(says) is not None:
+        return  # the line that names the operation is missing
     else:
         state = "dead" if host and pid is not None and (host, pid) in dead else "unresponsive"
     if state is None:

@@ -1,4 +1,4 @@
-"""`dcgmi`: diag, health, topo, nvlink, discovery: https://github.com/NVIDIA/DCGM, dcgmi/*.cpp.
+"""`dcgmi`: diag, health, topo, nvlink, discovery, stats: https://github.com/NVIDIA/DCGM, dcgmi/*.cpp.
 
 GPU numbers are those of DCGM. All outputs except lists also exist as JSON.
 """
@@ -33,6 +33,7 @@ _ROWS = (
 )
 _OLD_HEALTH = r"\|[ ]{1,3}[\w -]{1,40}\|[ ]{1,3}Overall Health:"
 _HEALTH = r"\|[ ]{1,3}Overall Health[ ]{1,60}\|"
+_STATS = r"\|[ ]{1,3}(?:Double Bit ECC Errors|PCIe Replay Warnings|Critical XID Errors|Due to - Power \(%\))[ ]{1,40}\|"
 _STATES = r"gpuId [0-9]{1,3}:[ \t]*\n\s{0,20}[UDX_](?: [UDX_])"
 _POLICY = r"[^\n]{0,200}has violated policy manager values"
 _DIAG = r'DCGM (?:GPU )?Diagnostic"|iterations"\s{0,8}:\s{0,40}\[\s{0,80}\{\s{0,80}"DCGM '
@@ -41,7 +42,7 @@ BEGIN = (
     rf"^[ \t]*(?:\|[ ]{{1,2}}(?:NvLink Link Status|{_TREES})[ \t]{{1,80}}\|"
     r"|\|[ ]Diagnostic[ \t]{1,40}\|[ ]Result[ \t]{1,60}\|"
     r"|\|[ ](?:GPU ID|GPU ID: [0-9]{1,3}|Group of [0-9]{1,3} GPUs)[ \t]{1,30}\|[ ]Device Information[ \t]"
-    rf"|{_ROWS}|{_OLD_HEALTH}|{_HEALTH}|{_STATES}|{_POLICY}"
+    rf"|{_ROWS}|{_OLD_HEALTH}|{_HEALTH}|{_STATES}|{_STATS}|{_POLICY}|\|[ ]GPU ID: [0-9]{{1,3}}[ ]{{20,80}}\|[ \t]*$"
     rf"|[0-9]{{1,3}} GPUs? found(?:[ ]\(|\.)|Successfully ran diagnostic for group|{_OBJECT})"
 )
 _JSON = re.compile(rf"^[ \t]*{_OBJECT}", re.MULTILINE)
@@ -55,6 +56,7 @@ _HEADLESS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
     (re.compile(_OLD_HEALTH), dcgm_lists.read_old_health),
     (re.compile(_HEALTH), dcgm_trees.read_text),
     (re.compile(_STATES), dcgm_lists.read_states),
+    (re.compile(rf"{_STATS}|\|[ ]GPU ID: [0-9]{{1,3}}[ ]{{20,80}}\|$", re.MULTILINE), dcgm_lists.read_stats),
     (re.compile(_POLICY), dcgm_policy.read_text),
     (re.compile(_ROWS), dcgm_diag.read_text),
 )

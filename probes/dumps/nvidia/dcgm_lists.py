@@ -1,4 +1,4 @@
-"""Lists of dcgmi: `discovery`, and `nvlink -s`. dcgmi/Query.cpp and Nvlink.cpp of https://github.com/NVIDIA/DCGM.
+"""Lists of dcgmi: `discovery`, `nvlink -s` and `stats`. dcgmi/Query.cpp, Nvlink.cpp and ProcessStats.cpp of https://github.com/NVIDIA/DCGM.
 
 Each link of a GPU is one letter. A row is as long as the maximum number of links of any GPU. Ports of NVSwitches have
 no fact. An inactive port gives a NotChecked.
@@ -35,6 +35,9 @@ _LOST = "GPU is lost"
 _UNNAMED = "gpu"
 _SYSTEM = re.compile(r"(?P<system>[A-Z][\w ]{1,30}?) ?(?:system)?: (?P<verdict>Warning|Failure) - (?P<text>.*)")
 _ONE = re.compile(r"GPU ID: ([0-9]{1,3})")
+_PERCENT = re.compile(r"[0-9]{1,3}")
+_HEAT = "thermal violation"
+_HOT = 10  # percent of the time of a job
 
 
 def read_states(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> Iterator[Record]:
@@ -111,3 +114,20 @@ def read_old_health(part: Part, rows: list[tuple[int, str]], found: FactCollecto
     for gpu, text, where in texts:
         if system := _SYSTEM.match(text):
             yield from dcgm_words.unhealthy(system["system"], gpu, system["verdict"], system["text"], where, found)
+
+
+def read_stats(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> Iterator[Record]:
+    """Errors and slowdowns of each GPU during a job. Xids have no number here, so they are events of a failed test."""
+    gpu = _UNNAMED
+    for number, line in rows:
+        (name, text), where = cells(line), part.cite(number, line)
+        value = text.strip()
+        if one := _ONE.fullmatch(name.rstrip(" |")):
+            gpu = f"gpu{int(one[1])}"
+        elif name == "Double Bit ECC Errors" and value.isdecimal():
+            found.add(Gpu, gpu, where, ecc_uncorrected=int(value))
+        elif name == "Critical XID Errors" and value.isdecimal() and int(value):
+            dcgm_words.failed(found, "DCGM's statistics of a job", gpu, f"{value} critical Xids", where)
+        elif name == "- Thermal (%)" and _PERCENT.fullmatch(value):
+            found.add(Gpu, gpu, where, clock_reasons=(_HEAT,) if int(value) > _HOT else ())
+    yield from ()

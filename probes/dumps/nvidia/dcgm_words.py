@@ -17,6 +17,7 @@ from ....models.facts.machine import Event, NcclFailure
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation
 from ....models.facts.units import from_gigabytes
+from ...kernel_log.messages import KIND, catalog, find_messages
 from ...parsing.nvml_enums import pcie_speed
 from ...parsing.parsers import pcie_width
 from ..core.fields import FactCollector
@@ -80,6 +81,10 @@ def facts(text: str, entity: str, where: Evidence, found: FactCollector) -> None
         gpu = f"gpu{int(match[1])}"
         found.add(Gpu, gpu, where)
         found.add(GpuLink, f"{gpu}/nvlink{int(match[2])}", where, gpu=gpu, kind="nvlink", active=False)
+    for one in find_messages(text, catalog("cuda", "gpu_tests")):
+        if text[one.start : one.end] not in where.text:  # rows of a table break the message
+            found.add(Event, f"{KIND} {one.subject} {one.name}", where, kind=KIND, name=one.name, subject=one.subject)
+            found.add(Event, f"{KIND} {one.subject} {one.name}", where, text=text[one.start :][:300], count=1)
     for match in _XID.finditer(text):
         code = int(match["value"] or match["own"])
         gpu = f"gpu{int(match['gpu'])}" if match["gpu"] else entity

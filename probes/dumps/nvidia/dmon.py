@@ -8,6 +8,7 @@ the units. The last row of a GPU counts. Each Xid is an event.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -35,11 +36,13 @@ _NONE = ("N/A", "-", "")
 _BLANK = 0x7FFFFFF0  # DCGM_INT32_BLANK and the numbers above it: the field has no value (dcgm_structs.h)
 _JOINED = re.compile(r"\s(?:ID|Id|# ?Idx|#YYYYMMDD)\b")  # the units in the line of the names
 _NAME, _XID = "DVNAM", "XIDER"
+_HOT, _HEAT = "tviol", "thermal violation"  # of nvidia-smi; pviol is no fault: the power limit is normal under load
+_SHARE = 0.1  # of the rows: fewer are moments
 _MOST_WORDS = 5  # of the name of a product, behind the first one
 
 
 def _megabytes(text: str) -> int:
-    return count(text) * MIB
+    return int(count(text)) * MIB
 
 
 def _clock(text: str) -> float:
@@ -127,11 +130,15 @@ _COUNTERS: Mapping[str, str] = {
 
 
 class _Table(Struct):
-    """The columns of a heading, the last value of each column of a GPU, and the Xids of all rows."""
+    """The columns of a heading, the last value of each column of a GPU, the Xids of all rows, and the rows of each GPU
+    with a thermal violation.
+    """
 
     columns: list[str] = field(default_factory=list)
     last: dict[tuple[str, str], tuple[str, Evidence]] = field(default_factory=dict)
     xids: dict[tuple[str, int], Evidence] = field(default_factory=dict)
+    rows: Counter[str] = field(default_factory=Counter[str])
+    hot: dict[str, list[Evidence]] = field(default_factory=dict)
     unread: tuple[str, str] | None = None  # the first row with another number of cells
 
 
@@ -170,7 +177,10 @@ def _take(table: _Table, row: re.Match[str], line: str, path: str, cite: Evidenc
         wrong = f"{line.strip()[:60]!a} has not as many values as the heading has columns"
         table.unread = table.unread or (path, wrong)
         return
+    table.rows[gpu] += 1
     for name, text in zip(table.columns, cells, strict=True):
+        if name == _HOT and text == "1":
+            table.hot.setdefault(gpu, []).append(cite)
         blank = text in _NONE or (name != "DVCCTR" and _NUMBER.fullmatch(text) is not None and int(text) >= _BLANK)
         if name == _XID and not blank and re.fullmatch("[1-9][0-9]{0,3}", text):
             table.xids.setdefault((gpu, int(text)), cite)
@@ -199,6 +209,9 @@ def _facts(table: _Table) -> Iterator[Record]:
         found.add(Gpu, gpu, cite)
         if text and name in _FIELDS:
             found.take(Gpu, gpu, cite, _FIELDS[name][0], text, _FIELDS[name][1])
+    for gpu, cites in table.hot.items():
+        if len(cites) > _SHARE * table.rows[gpu]:
+            found.add(Gpu, gpu, cites[-1], clock_reasons=(_HEAT,))
     for (gpu, code), cite in table.xids.items():
         key = f"xid {gpu} {code}"
         found.add(Event, key, cite, kind="xid", code=code, subject=gpu, text=cite.text)

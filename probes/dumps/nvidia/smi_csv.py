@@ -21,8 +21,14 @@ _COLUMN = (
     r"|compute_mode|gpu_(?:name|uuid|bus_id)|(?:pci|pcie|memory|temperature|power|clocks|ecc|mig|fabric|utilization"
     r"|enforced|remapped_rows|retired_pages|clocks_(?:event|throttle)_reasons)\.[\w.]{1,60})(?: \[[A-Za-z%]{1,4}\])?"
 )
-BEGIN = rf"^[ \t]*{_COLUMN}, ?{_COLUMN}(?:, ?[a-z]|[ \t]*$)"
-_HEAD = re.compile(BEGIN)
+_TITLE = rf"[ \t]*{_COLUMN}, ?{_COLUMN}(?:, ?[a-z]|[ \t]*$)"
+# Without a title, the command names the columns.
+_COMMAND = (
+    r"[^\n]{0,100}?nvidia-smi[^\n]{0,80}?--query-(?:gpu|remapped-rows)=[\"']?[a-z][\w.]{1,60},[^\n]{0,400}?noheader"
+)
+BEGIN = rf"^(?:{_TITLE}|{_COMMAND})"
+_HEAD = re.compile(_TITLE)
+_QUERY = re.compile(r"--query-(?:gpu|remapped-rows)=[\"']?(?P<columns>[\w.]{1,60}(?:, ?[\w.]{1,60}){1,100})")
 _UNIT = re.compile(r" \[[A-Za-z%]{1,4}\]$")
 _PER_PROCESS = {"pid", "retired_pages.address"}  # columns of other queries that share column names
 _VERSION = {"driver_version": "version", "kmd_version": "version"}
@@ -38,14 +44,16 @@ def read(part: Part) -> Iterator[Record]:
         if _HEAD.match(line):
             columns = [_UNIT.sub("", name.strip()) for name in line.split(",")[:_MOST_COLUMNS]]
             order = 0
+        elif "noheader" in line and (query := _QUERY.search(line)):
+            columns, order = [name.strip() for name in query["columns"].split(",")], 0
         elif columns:
             cells = [cell.strip() for cell in line.split(",")[: _MOST_COLUMNS + 1]]
             if number == len(lines) - 1 and 2 < len(cells) < len(columns):
                 cells.pop()
                 yield part.cut(number, f"after {len(cells)} of {len(columns)} columns")
-            elif len(cells) != len(columns):
+            elif len(cells) != len(columns) and len(cells) > 1:  # a line without a comma can be of another program
                 columns = []  # end of the table
-            if columns and not _PER_PROCESS & set(columns):
+            if len(cells) == len(columns) and not _PER_PROCESS & set(columns):
                 yield from _row(columns, cells, order, part.cite(number, line), part.at)
                 order += 1
 

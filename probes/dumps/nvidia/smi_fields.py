@@ -44,7 +44,7 @@ _NOTHING = re.compile(
     r"|\[?(?:N/A|Not Supported|Not Available|Unknown Error|None|Requested functionality has been deprecated)\]?", re.I
 )
 _LOST = re.compile(r"\[?(GPU is lost|GPU requires reset)\]?")
-_NO_NAME = re.compile(r"\[?(Unknown Error|ERR!)\]?")
+_NO_NAME = re.compile(r"\[?(Unknown Error|Unknown(?= ?$)|ERR!)\]?")  # a line break can end it after "Unknown"
 _NONE_MEANS = ("recovery", "virtualization")  # fields with "None" as a value
 
 

@@ -73,6 +73,7 @@ ANY_LINE = (
         for name, shape in (*_ALONE, *(row[:2] for row in _ROWS))
         if name not in _WEAK
     )
+    + r"|Pending[ \t]*:[ \t]+(?:Yes|No)[ \t]*\n[ \t]*Remapping Failure"
     + r"|<([a-z_0-9]{3,60})>[^<\n]{1,80}</[a-z_0-9]{3,60}>[ \t]*$|<[a-z]{2,20}_[a-z_]{2,40}>[ \t]*$)"
 )
 TAG = re.compile(r"\s*<[a-z_0-9]{3,60}>(?:[^<\n]{1,80}</[a-z_0-9]{3,60}>|[ \t]*\n)")  # a line of the output as XML

@@ -83,6 +83,11 @@ class _Run(Struct):
             self.cards.append(Card())
         return self.cards[-1]
 
+    def further_card(self) -> Card:
+        """A new GPU without a name: the text repeats a value, as the output of `grep` for one section does."""
+        self.cards.append(Card())
+        return self.cards[-1]
+
     def closed(self) -> None:
         """Store the number of processes at the end of the list."""
         if self.users is not None and self.listed == len(self.users):
@@ -159,9 +164,12 @@ def _take(run: _Run, entry: _Entry, part: Part) -> None:
         other = above and above[-1].endswith(_POWER)  # of the module or of the memory
         if not known and not other and (orphan := path_of(name, value) or _ONLY.get(name)):
             path = orphan.split("/")
-        for called in ("/".join(path[first:]) for first in range(len(path))):
-            if called in WANTED:
-                run.card().texts.setdefault(called, (value, part.cite(*entry.where)))
+        wanted = [called for called in ("/".join(path[first:]) for first in range(len(path))) if called in WANTED]
+        card = run.card()
+        if known and not card.address and len(above) < 3 and card.texts.keys() & set(wanted):
+            card = run.further_card()
+        for called in wanted:
+            card.texts.setdefault(called, (value, part.cite(*entry.where)))
 
 
 def _lines(part: Part) -> Iterator[_Entry]:
@@ -178,8 +186,12 @@ def _lines(part: Part) -> Iterator[_Entry]:
             continue
         depth = len(line) - len(line.lstrip())
         if flat:  # the indentation was lost: headings have no value, and a heading after a value is of the next section
-            was, heading = heading, " :" not in text and not text.startswith("GPU ")
-            depth = (len(open_now) + 1 if was else 1) if heading else 0 if text.startswith("GPU ") else _DEEPEST
+            is_gpu = _GPU.fullmatch(text) is not None
+            short = _COLON.match(text)
+            if ":" in text and " :" not in text and not is_gpu and not (short and short["name"] in _MATTER):
+                continue  # a line of another program
+            was, heading = heading, ":" not in text
+            depth = (len(open_now) + 1 if was else 1) if heading else 0 if is_gpu else _DEEPEST
         while open_now and open_now[-1][0] >= depth:
             open_now.pop()
         name, divided, value = text.partition(" : ")
@@ -250,4 +262,15 @@ def _number(run: _Run) -> None:
     attached = _first(_COUNT, run.head.get("gpus"))
     whole = attached is not None and int(attached) == len(run.cards) and all(card.address for card in run.cards)
     for place, card in enumerate(run.cards):
-        card.key = f"gpu{place}" if whole else card.address or "gpu"
+        card.key = f"gpu{place}" if whole else card.address or (f"gpu, block {place + 1}" if place else "gpu")
+    run.cards = _without_repeats(run.cards)
+
+
+def _without_repeats(cards: list[Card]) -> list[Card]:
+    """The GPUs without those nameless ones that say nothing else than an earlier one: most are copies of one output."""
+    kept: list[Card] = []
+    for card in cards:
+        values = {called: text for called, (text, _) in card.texts.items()}
+        if card.address or all(values != {k: t for k, (t, _) in one.texts.items()} for one in kept if not one.address):
+            kept.append(card)
+    return kept

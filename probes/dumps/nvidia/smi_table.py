@@ -53,6 +53,8 @@ _SECOND = re.compile(
     rf"\|\s*[^\s|]+\s+([^\s|]+)\s+(P[0-9]{{1,2}}|ERR!|N/A)\s+({_CELL})\s*/\s*({_CELL})\s*\|\s+({_CELL})\s*/\s*({_CELL})\s*\|"
     r"\s+[^\s|]+\s+([^\s|][^|]*)\|"
 )
+# A GPU that does not answer: a message instead of the used memory.
+_MESSAGE = re.compile(r"\|\s*\S+\s+(\S+)\s+(\S+)\s+\S+\s*/\s*\S+\s*\|\s+([A-Z][A-Za-z]*(?: [A-Za-z]+){1,5})\s*\|")
 _THIRD = re.compile(r"\|\s+\|\s+\|\s+(Enabled|Disabled|N/A)\*?\s*\|")
 _UNCORRECTED = "ecc.errors.uncorrected.volatile.total"  # the column "Volatile Uncorr. ECC"
 _UNITS = re.compile(r"([0-9]{1,9})(MiB|W|C)")
@@ -71,7 +73,7 @@ def read(part: Part) -> Iterator[Record]:
             yield _lost(lost, where)
         elif first := _FIRST.match(text):
             cards.append(_card(first, where))
-        elif text.startswith("|") and (cards or _SECOND.match(text)):
+        elif text.startswith("|") and (cards or _SECOND.match(text) or _MESSAGE.match(text)):
             cards = cards or [Card(key=_UNNAMED)]
             _further_row(cards[-1], text, where)
     for card in cards:
@@ -157,5 +159,9 @@ def _further_row(card: Card, text: str, where: Evidence) -> None:
                 card.texts.setdefault(name, ("N/A" if value == "ERR!" else value, where))
         if temperature == state == "ERR!":  # a single ERR! may be a broken sensor
             card.texts["Product Name"] = ("ERR!", where)
+    elif message := _MESSAGE.match(text):
+        card.texts["FB Memory Usage/Used"] = (message[3], where)
+        if message[1] == message[2] == "ERR!":
+            card.texts.setdefault("Product Name", ("ERR!", where))
     elif third := _THIRD.match(text):
         card.texts.setdefault("MIG Mode/Current", (third[1], where))

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ....models.facts.gpu import Gpu, GpuPair
 from ....models.facts.network_paths import NicPath
@@ -27,7 +28,9 @@ _COMMAND = r"nvidia-smi(?:[ ]\S+)?[ ]topo[ ](?:-p2p|--p2pstatus)[ =]?"
 _COLUMN = r"(?:GPU|NIC|mlx[45]_(?:bond_)?)[0-9]{1,3}"
 # The heading of a matrix: a column follows its first GPU, where a row has X or a path. A program that copies the output
 # can remove leading blanks (collect_env of PyTorch and vLLM).
-_HEADING = rf"(?:[ \t]+GPU[0-9]{{1,3}}[ \t]*$|[ \t]*GPU[0-9]{{1,3}}[ \t]+(?:{_COLUMN}|CPU Affinity)(?![\w.-]))"
+_HEADING = (
+    rf"(?:[ \t]+GPU[0-9]{{1,3}}[ \t]*$|[ \t]*GPU[0-9]{{1,3}}[ \t]+(?:{_COLUMN}|CPU Affinity)(?![\w.-])(?![ \t]+[0-9]))"
+)
 BEGIN = (
     rf"^[ \t]*{_PROMPT}{_COMMAND}[a-z]"  # only the command names the ability in a -p2p matrix
     rf"|^{_HEADING}"
@@ -198,14 +201,17 @@ def _pair(matrix: _Matrix, key: str, cell: str, where: Evidence) -> Iterator[Rec
     if path in PATHS.values():
         yield GpuPair(key=key, a=a, b=b, path=path, cites={"path": where})
     elif cell in _ALLOWED and matrix.ability:
-        yield GpuPair(key=key, a=a, b=b, cites={matrix.ability: where}, **{matrix.ability: _ALLOWED[cell]})
+        pair = GpuPair(key=key, a=a, b=b, cites={matrix.ability: where})
+        yield replace(pair, **{matrix.ability: _ALLOWED[cell]})
     elif cell in _ALLOWED:
         why = "the output does not name the ability of the matrix"
         how = "keep the command with its output: nvidia-smi topo -p2p r"
         yield NotChecked(
             what="GpuPair.read", subject=key, reason=Reason.UNREADABLE, path=where.source, detail=why, how=how
         )
-    elif not _NVLINKS.fullmatch(cell):
+    elif links := _NVLINKS.fullmatch(cell):
+        yield GpuPair(key=key, a=a, b=b, nvlinks=int(links[1]), cites={"nvlinks": where})
+    else:
         yield NotChecked(
             what="GpuPair.path",
             subject=key,

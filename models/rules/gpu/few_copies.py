@@ -1,0 +1,106 @@
+"""Copies between processors and few GPUs, in measurements that show neither the links nor enough equal copies.
+
+A card can be in a slot with half of its lanes or of an older generation. So only a small part of the rate of its own
+link, or of the rate of another card, is a finding.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from ...catalog.gpus import product_of
+from ...facts.gpu import Gpu
+from ...facts.machine import Node
+from ...facts.records import Flow, Observation
+from ...facts.units import as_gigabytes
+from ...graph.flow_paths import hops_of
+from ...inventory.snapshot import Snapshot
+from ...report import Finding
+from ..core.rule import Rule
+
+_OWN = 0.2  # of the card's link: three generations less, or an eighth of the lanes and more
+_OTHER = 1 / 3  # of another card of the node
+_FEW = 3  # cards; more form a cohort (models/bandwidth/peer_flows.py)
+_LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.5e9}  # bytes per second, by generation
+_LEAST = 4 << 20  # bytes: smaller copies do not reach the rate
+
+
+def far_below(snapshot: Snapshot, node: Node) -> bool:
+    """Select dumps with a finding. Without one the rates are not checked: a rate of a half can still be a fault."""
+    return snapshot.origin == "dumps" and any(few_copies(snapshot, node))
+
+
+def few_copies(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+    """A finding for each GPU whose copies are far too slow."""
+    rates = _rates(snapshot)
+    best = {way: max(several.values(), key=lambda one: one.value) for way, several in rates.items()}
+    slow: dict[str, tuple[Observation, float, str]] = {}
+    for way, several in rates.items():
+        for gpu, one in several.items():
+            expected, source = _expected(snapshot, gpu, one, best[way] if len(several) <= _FEW else one)
+            if expected and (gpu not in slow or one.value / expected < slow[gpu][0].value / slow[gpu][1]):
+                slow[gpu] = one, expected, source
+    yield from (_finding(gpu, *found) for gpu, found in slow.items())
+
+
+def _rates(snapshot: Snapshot) -> Mapping[str, Mapping[str, Observation]]:
+    """The rates of copies from and to host memory, by way and by GPU. Copies over known links have expectations."""
+    found: dict[str, dict[str, Observation]] = defaultdict(dict)
+    for flow, several in snapshot.observed.items():
+        rates = [one for one in several if one.quantity == "rate"]
+        if isinstance(flow, Flow) and rates and _is_copy(flow) and not hops_of(snapshot.topology, flow):
+            gpu = next(end for end in flow.ends if end.startswith("gpu"))
+            way = found["to" if flow.ends[0] == gpu else "from"]
+            way[gpu] = max((*rates, *([way[gpu]] if gpu in way else ())), key=lambda one: one.value)
+    return found
+
+
+def _is_copy(flow: Flow) -> bool:
+    of_host = [end.startswith(("host", "numa", "cpu")) for end in flow.ends]
+    with_gpu = len(flow.ends) == 2 and sum(of_host) == 1 and any(end.startswith("gpu") for end in flow.ends)
+    return flow.op == "copy" and with_gpu and not flow.beside and (flow.size is None or flow.size >= _LEAST)
+
+
+def _expected(snapshot: Snapshot, gpu: str, one: Observation, best: Observation) -> tuple[float, str]:
+    """The rate of which the copy reaches only a small part, and its source. 0: it does not."""
+    known = snapshot.of(Gpu).get(gpu)
+    product = product_of(known, {}) if known else None
+    own = _LANE.get(product.pcie, 0.0) * product.width if product and not product.c2c_rate else 0.0
+    if one.value < _OTHER * best.value and _are_alike(snapshot, gpu, best):
+        return best.value, f"the fastest such copy of this node ({best.evidence.source})"
+    if product and one.value < _OWN * own:
+        return own, f"{product.name} has a PCIe {product.pcie} x{product.width} link ({product.source})"
+    return 0.0, ""
+
+
+def _are_alike(snapshot: Snapshot, gpu: str, best: Observation) -> bool:
+    """Whether the GPU of the best copy can be the same product: cards of two products are in different slots."""
+    ends = best.about.ends if isinstance(best.about, Flow) else ()
+    known = (snapshot.of(Gpu).get(end) for end in (gpu, *ends))
+    return len({one.name for one in known if one and one.name}) <= 1
+
+
+def _finding(gpu: str, one: Observation, expected: float, source: str) -> Finding:
+    subject = one.about.subject if isinstance(one.about, Flow) else gpu
+    return Finding(
+        code="bandwidth-low",
+        kind="measurement",
+        severity="warning",
+        confidence="possible",
+        subject=subject,
+        message=f"copy {subject} reaches {as_gigabytes(one.value)}, {one.value / expected:.0%} of "
+        f"{as_gigabytes(expected)}: {source}",
+        expected=expected,
+        observed=one.value,
+        unit="bytes_per_second",
+        basis="kin" if "fastest" in source else "capability",
+        expected_source=source,
+        cause="the GPU is in a slot or on a riser with few lanes or of an old generation, or its link trained down; or "
+        "the memory is at another processor",
+        evidence=(one.evidence,),
+        remedy="Read the link under load: nvidia-smi -q, or lspci -vv (LnkSta) of the GPU and of the ports above it.",
+    )
+
+
+RULES = (Rule("bandwidth-low", Node, (), few_copies, far_below),)

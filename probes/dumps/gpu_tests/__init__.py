@@ -1,0 +1,1 @@
+"""Readers of tests that run GPUs and compare results."""
