@@ -150,7 +150,7 @@ FORMS = _forms(
     ("driver loaded", "NVRM: loading NVIDIA", r"NVRM: loading (?P<subject>NVIDIA) UNIX .{0,40}Kernel Module"),
     ("reset", ": reset done", _A + r": reset done$"),
     ("gpu init failed", "RmInitAdapter", rf"NVRM: GPU {_A}: RmInitAdapter failed"),
-    ("gpu init failed", "NVRM: The NVIDIA", rf"NVRM: The NVIDIA (?:probe routine|GPU {_A})"),
+    ("gpu init failed", "NVRM: The NVIDIA", rf"NVRM: The NVIDIA GPU {_A}"),
     # The last of three lines; the first line names the GPU.
     ("gpu fell off", "NVRM: fallen", r"(?P<subject>NVRM): fallen off the bus"),
     ("gpu init failed", "NVRM: API mismatch", r"(?P<subject>NVRM): API mismatch: "),
