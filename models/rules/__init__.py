@@ -9,6 +9,7 @@ from .gpu import (
     clocks,
     driver,
     driver_log,
+    dumped_errors,
     external_tests,
     few_copies,
     gpu_claims,
@@ -54,7 +55,6 @@ from .network import (
 )
 from .nvlink import (
     cuda_init,
-    dumped_errors,
     errors,
     fabric_manager,
     imex,

@@ -53,11 +53,14 @@ def factor_of(unit: str) -> float | None:
 
 
 def header_of(words: Sequence[Word]) -> Header | None:
-    """The header of a table: a unit, and no number."""
+    """The header of a table: a unit, or the words for before and after, and no number."""
     units = [factor for word in words if word.kind == "unit" and (factor := factor_of(word.text))]
-    if not units or any(word.kind in ("number", "size") for word in words):
+    named = bool(units) or {word.kind for word in words} >= _REFERENCES
+    if not named or any(word.kind in ("number", "size") for word in words):
         return None
-    return Header(units[0], tuple(word.kind for word in words), frozenset(word.text.lower() for word in words))
+    return Header(
+        units[0] if units else None, tuple(word.kind for word in words), frozenset(word.text.lower() for word in words)
+    )
 
 
 def row_of(words: Sequence[Word], header: Header) -> RateRow:

@@ -31,6 +31,7 @@ _PLAIN = (
     "copy copies memcpy p2p peer bandwidth bandwith bw busbw algbw bus rate rates throughput speed gdr rdma transfer "
     "result results measured reaches gets is at over via with link links pair pairs path type topology nvlink pcie ce "
     "dma unidirectional unidir uni one-way oneway pinned avg average mean median max best peak gpus ranks "
+    "acs iommu on off enabled disabled fix change reseat "
     "nodes time the in of from src dst source destination sender receiver ends test message size ok hdr ndr edr"
 )
 _BOTH = "bidirectional bidir bi both duplex two-way directions"
@@ -97,6 +98,7 @@ def _has(text: str) -> str:
 # The lines with which a report begins. A row names its ends, a kind of path or a collective.
 _ROW = _has(_RATED) + _has(rf"{_END}|nv[0-9]{{1,2}}|pix|pxb|phb|{_COLLECTIVE}") + _KNOWN
 _HEADER = _has("pairs?|from|src|source|sender|links?|gpus?|path|nics?") + r"(?![^\n]*[0-9])" + _KNOWN
+_CHANGE = _has("before") + _has("after") + r"(?![^\n]*[0-9])" + _KNOWN
 _NODE_ROW = rf"{_START}{_NODE}(?:(?:{_BETWEEN}|[ ]?[,-][ ]?){_NODE})?{_CELLS}(?:{_NIC}{_CELLS})?{_RATED}[ \t|]{{0,9}}$"
 # Numbered ends. The unit may be absent.
 _NUMBERED = rf"(?:{_GPU}|[0-9]{{1,3}})"
@@ -110,6 +112,7 @@ _TITLED = (
 # The lookaheads decide. What follows them is short, because the shape of a line (shapes.py) ignores lookaheads.
 BEGIN = (
     rf"^(?![ \t]{{0,8}}[0-9]{{1,6}}:)(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?{_UNIT}"
+    rf"|(?={_CHANGE})[^\n]{{0,60}}?before"
     rf"|(?={_TITLED})[^\n]{{0,40}}?{_WAY}"
     rf"|(?={_PAIR})[^\n]{{1,20}}?(?:->|→|↔))"
 )

@@ -19,7 +19,7 @@ def read(part: Part) -> Iterator[Record]:
     hosts = f"{', '.join(names[:_MOST_NAMED])}{more}"
     why = f"lines of {hosts} from line {part.place(0)} on: linkgauge evaluates one host at a time"
     yield NotChecked(
-        what="dump", subject=part.file, reason=Reason.OTHER_CONTEXT, detail=why, how="pass the lines of one host only"
+        what="dump", subject=part.file, reason=Reason.INCOMPLETE, detail=why, how="pass the lines of one host only"
     )
 
 

@@ -106,6 +106,8 @@ def _prefix(lines: Sequence[str], below: bool, share: float) -> tuple[_Kind, str
 
 def _has(lines: Sequence[str], kind: _Kind, first: str, share: float) -> bool:
     count = sum(line.startswith(first) if kind.constant else bool(kind.pattern.match(line)) for line in lines)
+    if kind.constant and share < 1 and any(kind.pattern.match(line) and not line.startswith(first) for line in lines):
+        return False  # lines of other hosts or ranks: frames.py separates them
     return count >= max(share * len(lines), kind.fewest)
 
 

@@ -85,7 +85,7 @@ def test_of_several_hosts_one() -> None:
             what="dump",
             subject="f",
             how="pass the lines of one host only",
-            reason=Reason.OTHER_CONTEXT,
+            reason=Reason.INCOMPLETE,
             detail="lines of n2, n3 from line 1 on: linkgauge evaluates one host at a time",
         )
     ]

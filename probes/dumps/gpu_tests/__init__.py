@@ -1,1 +1,0 @@
-"""Readers of tests that run GPUs and compare results."""
