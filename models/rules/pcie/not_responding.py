@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 
 from ...facts.machine import Pci
-from ...facts.pci_classes import kind_of
+from ...facts.pci_classes import AMD, kind_of
+from ...facts.reason import Reason
+from ...facts.records import NotChecked
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.log_history import logged
@@ -16,13 +18,23 @@ from ..core.wording import function_name, location
 # GPUs of laptops, which switch them off while nothing uses them: https://wiki.archlinux.org/title/Bumblebee
 _MOBILE = re.compile(r"\bMobile\b|\bMax-Q\b|\b(?:GTX?|GT|MX|RTX|Quadro|GeForce|T|A|K|M|P)? ?\d{3,4}M[X]?\b")
 
+_SERVER = re.compile(r"\bInstinct\b|\bMI\d{2,3}", re.IGNORECASE)
+
 
 def lost_function(code: str) -> Evaluate:
     """The check for functions that do not answer, with the finding code of their kind."""
 
-    def evaluate(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
+    def evaluate(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
         if function.lost:
-            off = code == "gpu-missing" and _MOBILE.search(function.name or "")
+            off = _may_sleep(snapshot, function)
+            if off:
+                yield NotChecked(
+                    what="Pci.lost",
+                    subject=function.key,
+                    reason=Reason.INCOMPLETE,
+                    detail="it does not answer, and the text does not say whether it is switched off",
+                    how=f"cat /sys/bus/pci/devices/{function.key}/power_state",
+                )
             yield Finding(
                 code=code,
                 severity="info" if off else "critical",
@@ -33,7 +45,7 @@ def lost_function(code: str) -> Evaluate:
                 observed="none",
                 case="absent" if code == "nvswitch-error" else "off the bus",
                 fact="fell off the bus: it is listed and does not answer",
-                cause="the laptop has switched its second GPU off"
+                cause="the GPU may be switched off, as laptops do with their second one; else it stopped"
                 if off
                 else "power, overheating, firmware, or a dead link; the kernel log says which came first",
                 location=location(function, snapshot),
@@ -44,6 +56,17 @@ def lost_function(code: str) -> Evaluate:
             )
 
     return evaluate
+
+
+def _may_sleep(snapshot: Snapshot, function: Pci) -> bool:
+    """Whether a text may show a GPU, or a port on its card, that a desktop or a laptop has switched off.
+
+    lspci then shows ones: https://github.com/pciutils/pciutils/pull/91
+    """
+    name = function.name or ""
+    if kind_of(function) not in ("gpu", "bridge") or snapshot.origin != "dumps":
+        return False
+    return bool(_MOBILE.search(name)) or (function.vendor == AMD and bool(name) and not _SERVER.search(name))
 
 
 def is_gpu(snapshot: Snapshot, function: Pci) -> bool:

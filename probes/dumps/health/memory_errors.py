@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ....models.facts.records import Observation, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import NotChecked, Observation, Record
 from ..core.part import Part
 
 _COUNTED = r"mc#\d{1,3}(?:csrow#\d{1,3}|channel#\d{1,3}|slot#\d{1,3}|memory#\d{1,3}|dimm#\d{1,3}){0,4}"
@@ -34,6 +35,10 @@ _PLACE = re.compile(rf"[ \t]*({_DIMM})[ \t]*$")
 _KIND = re.compile(r"[ \t]*(un)?corrected memory errors:[ \t]*$")
 _COUNT = re.compile(r"[ \t]*(\d{1,12}) (total|in 24h)[ \t]*$")
 _CORRUPTED = re.compile(r"[ \t]*HardwareCorrupted:[ ]+(\d{1,12}) kB")
+# Other kinds of errors that ras-mc-ctl has recorded
+_OTHERS = re.compile(
+    r"[ \t]*((?:MCE|PCIe AER|Disk|Extlog|ARM processor|Devlink)[\w ]{0,20} (?:summary|events|errors)):?[ \t]*$"
+)
 _CORRECTED, _UNCORRECTED, _DAILY = "ce_count", "ue_count", "ce_count_day"
 
 
@@ -61,6 +66,10 @@ def read(part: Part) -> Iterator[Record]:
         elif kind and (count := _COUNT.match(line)):
             daily = _DAILY if kind == _CORRECTED else "ue_count_day"
             yield _count(part, number, line, place or "memory", kind if count[2] == "total" else daily, count[1])
+        elif others := _OTHERS.match(line):
+            why, how = f"{others[1]}: their number says nothing without a time", "ras-mc-ctl --errors, dmesg -T"
+            path = part.where(number)
+            yield NotChecked(what="dump", subject="node", reason=Reason.INCOMPLETE, path=path, detail=why, how=how)
         elif corrupted := _CORRUPTED.match(line):
             yield _count(part, number, line, "memory", "corrupted", str(int(corrupted[1]) * 1024))
 
