@@ -1,6 +1,6 @@
 """Estimates of training steps and published runs, and the duration of planning: python -m bench.accuracy.plan
 
-The table has the estimate of models/training/step_time.py for runs with published layout and utilization. Two numbers
+The table has the estimate of models/training/step_time.py for runs with published layout and utilization. Three numbers
 are fitted. Below are the durations of a sweep and of a plan, in this process and from the command line. The exit code
 is 1 if they are above the limits.
 """

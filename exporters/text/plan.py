@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ...models.catalog.filesystems import FileSystem
+from ...models.training.checkpoint import Checkpoint
+from ...models.training.input_data import Reading
 from ...models.training.memory import USABLE
 from ...models.training.planner import BUBBLE, COMPUTE, Plan, Sweep, binding, training_seconds
 from ...models.training.step_time import Step
-from .plan_storage import NOTHING_STORED, Stored, duration, storage_lines
 from .terminal import hanging, safe, wrap
 
 WIDTH = 98
@@ -33,6 +35,18 @@ _SAYS = {
 }
 
 
+class Stored(msgspec.Struct, frozen=True):
+    """Checkpoints and reads on the file systems of the site file; mount points that it does not describe."""
+
+    checkpoints: Sequence[Checkpoint] = ()
+    readings: Sequence[Reading] = ()
+    mounts: Sequence[tuple[str, FileSystem]] = ()
+    asked: float | None = None  # bytes of the checkpoint that the job names
+
+
+NOTHING_STORED = Stored()
+
+
 def as_text(
     plan: Plan, better: Step | None, train: float | None = None, stored: Stored = NOTHING_STORED, chosen: int = 0
 ) -> str:
@@ -45,7 +59,7 @@ def as_text(
         *_heading(plan, chosen=chosen),
         *_step(plan),
         *_training(plan, train),
-        *storage_lines(stored, WIDTH, _LABEL),
+        *_storage(stored),
         "",
         *_parts(plan.step),
         "",
@@ -206,8 +220,45 @@ def _grouped(number: float) -> str:
 
 def _seconds(value: float) -> str:
     """ "12.3 s", "456 ms"; "-" for zero."""
-    return "-" if value < 5e-7 else duration(value)
+    return "-" if value < 5e-7 else _duration(value)
 
 
 def _text(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
+
+
+def _storage(stored: Stored) -> Iterator[str]:
+    """One line for each checkpoint, file system with reads, and mount point."""
+    for one in stored.checkpoints:
+        times = f"{_duration(one.write)} to write to {safe(one.mount)}, {_duration(one.read)} to read"
+        yield from hanging(f"{'checkpoint':<{_LABEL}}", f"{one.size / 1e12:.3g} TB: {times}", WIDTH)
+    if stored.asked and not stored.checkpoints:
+        text = (
+            f"{stored.asked / 1e12:.3g} TB: its time is not known; describe the storage as [[storage]] in the site file"
+        )
+        yield from hanging(f"{'checkpoint':<{_LABEL}}", text, WIDTH)
+    for read in stored.readings:
+        yield from hanging(f"{'data':<{_LABEL}}", _read(read), WIDTH)
+    for mount, system in stored.mounts:
+        yield from hanging(f"{'storage':<{_LABEL}}", _unknown(mount, system), WIDTH)
+
+
+def _read(one: Reading) -> str:
+    needed = f"{one.reads:,.3g} random reads of {one.size / 1e3:.3g} kB a second from {safe(one.mount)}"
+    allowed = f"it can serve {one.possible:,.0f}"
+    return f"{needed}; {allowed}" + (": steps wait for their data" if one.reads > one.possible else "")
+
+
+def _unknown(mount: str, system: FileSystem) -> str:
+    example = "" if system.rate is None else f"; a published example has {system.rate / 1e9:.3g} GB/s for a node"
+    return (
+        f"{safe(mount)} is {system.name}, at an unknown rate{example}. For the time of checkpoints, measure it and "
+        "describe it as [[storage]] in the site file"
+    )
+
+
+def _duration(value: float) -> str:
+    """ "12.3 s", "456 ms"."""
+    if value >= 1:
+        return f"{value:.3g} s" if value < 1000 else f"{value:.0f} s"
+    return f"{value * 1e3:.3g} ms"

@@ -120,7 +120,7 @@ def _slowdowns(snapshot: Snapshot, effect: Effect, whole: RateOf) -> _Left:
             stops = stops or name == FABRIC
             continue
         judged = judged or _concerns(snapshot, effect, before, after)
-        factor = _factor(name, *(_sent(name, each) for each in (well, ill)), effect)
+        factor = _factor(name, _sent(name, well), _sent(name, ill), effect)
         if factor > SHOWN or name not in (HOST, STORAGE):
             factors[name] = round(factor, 3)
     return _Left(factors, stops, judged)

@@ -127,11 +127,13 @@ def _hidden(job: Job, layout: Layout, compute: float, times: Mapping[str, float]
     expert = min(times["expert"], max(0.0, during))
     left = max(0.0, compute - times["pipeline"] - expert)
     attention = sizes.attention_flops(job.network, job.sequence) / sizes.forward_flops(job.network, job.sequence)
+    sharded = layout.zero == 3
+    data = min(left, (1 - _SHOWN) * times["data"]) if sharded else _BACKWARD * left / layout.micro_batches(job)
     return {
         "pipeline": compute,
         "expert": expert,
         "context": compute * attention * (layout.context - 1) / layout.context,
-        "data": min(left, (1 - _SHOWN) * times["data"]) if layout.zero == 3 else _BACKWARD * left / layout.micro_batches(job),
+        "data": data,
     }
 
 

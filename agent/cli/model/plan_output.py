@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from ....exporters.text import plan as exporter
-from ....exporters.text.plan_storage import Stored
 from ....models.training.planner import Plan, Sweep, other
 from ....models.training.step_time import Step
 from ...inputs.site_file import BadInput
@@ -24,7 +23,7 @@ def rendered(job: str, where: Where, top: int | None, form: str, plot: str | Non
     if plot is not None:
         steps = best.best if best else [one for one in (found.step, better) if one]
         _draw(found, steps, plot)
-    stored = Stored(checkpoints(job, where, found), readings(where, found), mounts(where), size_of(job, where))
+    stored = exporter.Stored(checkpoints(job, where, found), readings(where, found), mounts(where), size_of(job, where))
     if form == "json":
         return exporter.as_json(found, better, best, stored)
     return exporter.as_text(found, better, tokens, stored, chosen) if best is None else exporter.as_table(found, best)

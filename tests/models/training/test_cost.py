@@ -81,7 +81,7 @@ def test_of_a_way_that_carries_nothing_no_number_is_said(healthy: Snapshot) -> N
 def test_without_limits_nothing_is_said(healthy: Snapshot) -> None:
     assert factors_of(healthy, []) == {}
     assert factors_of(healthy, [limited()]) == {}
-    assert factors_of(healthy, [limited(nothing=1.0)]) == {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 1.0}
+    assert weigh(healthy, [limited(nothing=1.0)])[1] == Impact({}, "unknown"), "a limit of a link that no path has"
 
 
 def test_observed_as_expected_costs_nothing(healthy: Snapshot) -> None:
