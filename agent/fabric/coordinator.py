@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from ...exporters.text.vocabulary import counted
-from ...models.fabric.confirmation import confirmed, rounds_to_confirm, undecided
-from ...models.fabric.localization import Cause, localize
+from ...models.fabric.confirmation import MOST, confirmed, next_flows, undecided
+from ...models.fabric.localization import Cause, Measured, localize, usual_rates
 from ...models.fabric.plan import PAUSE, Plan, Round, packed, plan
 from ...models.fabric.report import FabricReport
 from ...models.fabric.wiring import Port, Wiring, merged, named, of_rails
@@ -115,9 +115,21 @@ async def _measure(run: Run, wiring: Wiring, until: float) -> tuple[Cause, ...]:
     await _run_all(run, list(enumerate(failed, len(rounds))), until)
     first = list(run.measured)
     causes = localize(first, wiring)
-    await _run_all(run, list(enumerate(rounds_to_confirm(causes), len(rounds) + len(failed))), until)
-    again = run.measured[len(first) :]
-    if unsure := undecided(causes, again):
+    run.left_out += [
+        f"losses of less than {one.tolerance:.0%}{f' on {rail}' if rail else ''}: the rates scatter too much; "
+        "measure idle nodes"
+        for rail, one in usual_rates(first).items()
+        if not one.steady
+    ]
+    number, last = len(rounds) + len(failed), len(rounds) + len(failed) + MOST
+    again: list[Measured] = []
+    while flows := [*next_flows(causes, again, first)][: last - number]:
+        left_out = await _run_all(run, [(number + one, (pair,)) for one, pair in enumerate(flows)], until)
+        number += len(flows)
+        before, again = again, run.measured[len(first) :]
+        if left_out or len(again) == len(before):
+            break
+    if unsure := undecided(causes, again, first):
         names = ", ".join(pair.name for pair in unsure[:_NAMED]) + ", ..." * (len(unsure) > _NAMED)
         run.left_out.append(f"{counted(len(unsure), 'slow flow')} could not be measured again alone: {names}")
     return confirmed(causes, again, first)

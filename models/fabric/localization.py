@@ -28,6 +28,7 @@ _PREFERRED: Sequence[Kind] = ("port", "node", "uplink", "leaf", "pair")
 _USUAL, _HIGHER, _BETWEEN = 0.8, 0.95, 0.8
 # Share by which equal flows differ at most: nodes of one fabric differ by a few percent, and measurements scatter.
 _LEAST_TOLERANCE, _MOST_TOLERANCE, _ERRORS = 0.15, 0.5, 5.0
+_FEWEST_OF_PORT, _WEAK, _SPREADS = 5, 0.12, 6.0  # flows and ports; share; median absolute deviations
 _STEADY = 0.3  # tolerance above which a single slow flow is chance
 _FEWEST = 2  # flows that a cause explains; a single slow flow is a pair
 
@@ -74,9 +75,23 @@ class Usual(Struct, frozen=True):
     rate: float
     tolerance: float
 
+    @property
+    def steady(self) -> bool:
+        """Whether a single rate says enough."""
+        return self.tolerance <= _STEADY
+
     def is_slow(self, rate: float) -> bool:
         """Whether the rate is lower than that of equal flows."""
         return rate < (1 - self.tolerance) * self.rate
+
+    def is_slow_alone(self, rates: Collection[float]) -> bool:
+        """Whether a part is slow by its flows that ran alone, which scatter less.
+
+        One fast flow clears it: load can make any flow slow, and nothing makes a flow faster than the part that it
+        passes. But if rates scatter much, a measured rate can be too high.
+        """
+        rate = max(rates) if self.steady else median(rates)
+        return rate < (1 - max(_LEAST_TOLERANCE, self.tolerance / 2)) * self.rate
 
 
 def usual_rates(measured: Sequence[Measured]) -> Mapping[str, Usual]:
@@ -134,7 +149,11 @@ def localize(measured: Sequence[Measured], wiring: Wiring) -> tuple[Cause, ...]:
         explained = [one for one in left if one in loads.slow[first]]  # also those that scatter more
         found.append(_cause(equal, explained, loads.carried, usual))
         left = [one for one in left if one not in explained]
-    found += [_pair(one, usual) for one in left if usual[one.pair.sender.rail].tolerance <= _STEADY]
+    explained_pairs = {pair for one in found for pair in one.pairs}
+    weak = {(one.direction, one.names) for one in _weak_ports(measured, usual)}
+    others = _weak_ports([one for one in measured if one.pair not in explained_pairs], usual)
+    found += [one for one in others if (one.direction, one.names) in weak]
+    found += [_pair(one, usual) for one in left if usual[one.pair.sender.rail].steady]
     return tuple(sorted(found, key=_first))
 
 
@@ -211,6 +230,27 @@ def _cause(
         elsewhere=median(others) if others else None,
         usual=usual[flows[0].pair.sender.rail].rate,
     )
+
+
+def _weak_ports(measured: Sequence[Measured], usual: Mapping[str, Usual]) -> Iterator[Cause]:
+    """Ports that are slow by the median of their flows without a cause, if single rates scatter too much to show it."""
+    flows = defaultdict[tuple[str, Direction], dict[str, list[Measured]]](dict)
+    for one in measured:
+        if not usual[one.pair.sender.rail].steady:
+            flows[one.pair.sender.rail, "send"].setdefault(one.pair.sender.name, []).append(one)
+            flows[one.pair.sender.rail, "receive"].setdefault(one.pair.receiver.name, []).append(one)
+    for (_, direction), ports in flows.items():
+        several = {name: own for name, own in ports.items() if len(own) >= _FEWEST_OF_PORT}
+        medians = {name: median(one.rate for one in own) for name, own in several.items()}
+        if len(medians) < _FEWEST_OF_PORT:
+            continue
+        typical = median(medians.values())
+        spread = median(abs(one - typical) for one in medians.values())
+        for name, rate in medians.items():
+            if rate < typical - max(_WEAK * typical, _SPREADS * spread):
+                slow = [one for one in several[name] if one.rate <= rate]
+                own = Part("port", name, direction)
+                yield _cause([own], slow, {own: sorted(one.rate for one in several[name])[-2]}, usual)
 
 
 def _pair(one: Measured, usual: Mapping[str, Usual]) -> Cause:

@@ -14,7 +14,7 @@ from random import Random
 
 from msgspec import Struct
 
-from linkgauge.models.fabric.confirmation import confirmed, rounds_to_confirm
+from linkgauge.models.fabric.confirmation import MOST, confirmed, next_flows
 from linkgauge.models.fabric.localization import Cause, Direction, Measured, Part, localize
 from linkgauge.models.fabric.plan import Round, plan
 from linkgauge.models.fabric.wiring import Pair, Wiring
@@ -99,8 +99,10 @@ def found(fabric: Fabric, seed: int, disturbed: float = 0.0) -> tuple[Cause, ...
     rounds = plan(ports, wiring, 1.0, 600.0, 1e15).rounds
     first = list(measured(fabric, rounds, chance, 0, disturbed))
     causes = localize(first, wiring)
-    again = rounds_to_confirm(causes)
-    return confirmed(causes, list(measured(fabric, again, chance, len(rounds), disturbed)), first)
+    again = list[Measured]()
+    while flows := [*next_flows(causes, again, first)][: MOST - len(again)]:
+        again += measured(fabric, [(pair,) for pair in flows], chance, len(rounds) + len(again), disturbed)
+    return confirmed(causes, again, first)
 
 
 def right(kind: str, nodes: int, seeds: int, disturbed: float) -> int:
