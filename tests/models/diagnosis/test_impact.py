@@ -134,6 +134,6 @@ def test_the_cost_for_a_job_in_words() -> None:
     ]
     assert [fault for fault in longer if "no finding makes it longer" in words(fault)] == []
     assert words("uplink x8").endswith(
-        "longer copies to host memory take 2 times as long; all_reduce and alltoall and "
+        "longer copies to host memory take 2 times as long; all_reduce and alltoall inside the node and "
         "all_reduce over the fabric are not slower"
     )
