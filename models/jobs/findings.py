@@ -34,15 +34,7 @@ def localized_finding(located: Located, rates: Sequence[Rate], hosts: Collection
     count = len(located.communicators)
     many = f"{count} communicators reach" if count > 1 else "one communicator reaches"
     op, rate = rates[0].kind.op, f"{as_gigabytes(observed)} of {as_gigabytes(expected)}"
-    if first is not None:
-        what, cause = in_words((first,)), f"{many[0].upper()}{many[1:]} that rate, and all of them use it"
-    elif located.parts:
-        what, cause = "a link that the job does not show", f"not decidable from this job: {in_words(located.parts)}"
-    else:
-        what, cause = (
-            "a link that the job does not show",
-            "not decidable from this job: other communicators over the same links are well",
-        )
+    what, cause = _in_words(located, f"{many[0].upper()}{many[1:]} that rate, and all of them use it")
     return Finding(
         code="bandwidth-low",
         kind="measurement",
@@ -67,6 +59,14 @@ def localized_finding(located: Located, rates: Sequence[Rate], hosts: Collection
         evidence=_evidence(rates),
         remedy=None if first else next_measurement(located.parts, _hosts(located.parts, hosts)),
     )
+
+
+def _in_words(located: Located, of_one: str) -> tuple[str, str]:
+    """What is slow, and the cause; `of_one`: the cause if it is a single part."""
+    if len(located.parts) == 1:
+        return in_words(located.parts), of_one
+    parts = in_words(located.parts) or "other communicators over the same links are well"
+    return "a link that the job does not show", f"not decidable from this job: {parts}"
 
 
 def uniform_finding(rates: Sequence[Rate], parts: Sequence[Part], hosts: Collection[str]) -> Finding:

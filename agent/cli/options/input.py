@@ -9,8 +9,6 @@ from typing import Any
 
 import click
 
-from ...inputs.job_options import JobOptions
-
 OPS = (  # as in Flow.op; repeated here so that completion does not import the models
     "copy",
     "copy-sm",
@@ -71,6 +69,8 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def gathered(*args: Any, ranks: str | None, machine: str | None, reports: str | None, **others: Any) -> Any:
+        from ...inputs.job_options import JobOptions
+
         return command(*args, of_job=JobOptions(ranks, machine, reports), **others)
 
     for option in (

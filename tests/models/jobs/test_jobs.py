@@ -7,6 +7,7 @@ import pytest
 
 from bench.accuracy.jobs.__main__ import report_of
 from bench.accuracy.jobs.cluster import layout, table_of_ranks
+from bench.accuracy.jobs.explanations import places_of
 from bench.accuracy.jobs.simulate import Fault, log_of, machines, simulate
 from linkgauge.models.jobs.evaluate import evaluate_job
 from linkgauge.models.jobs.placement import read_rows
@@ -89,6 +90,36 @@ def test_a_fault_that_begins_during_the_job() -> None:
     assert {one.slower_from for one in result.job.rates if one.low} == {30}
     (finding,) = report(8, Fault("throttled", "node002", 1.6, (17,), start=30)).findings
     assert "from operation 60 on" in finding.message or "from operation 30 on" in finding.message
+
+
+@pytest.mark.parametrize(("fault", "steps"), [(NIC, 2), (RAIL, 2)])
+def test_the_candidates_are_all_places_that_explain_a_fault(fault: Fault, steps: int) -> None:
+    """As explanations.py finds them without the report. Each has the measurement that tells them apart."""
+    job = layout(DATA, 8)
+    (finding,) = report_of(job, [fault], 0.02, np.random.default_rng(7)).findings
+    places = places_of(job, [fault])[fault]
+    assert set(finding.candidates) == places.right | places.others
+    assert len(finding.candidates) == 9
+    assert "linkgauge fabric --hosts node000,node001,node002" in finding.steps[0]
+    assert len(finding.steps) == steps
+
+
+def test_nodes_that_wait_for_each_other_in_an_unknown_communicator() -> None:
+    """Without the lines of the pipeline, both nodes are late for as long. Neither is named for sure."""
+    job = layout(PIPELINE, 8)
+    log = log_of(job, simulate(job, [INPUT], 0.02, 48, np.random.default_rng(7)))
+    for name in [name for name, one in log.communicators.items() if one.name == "pp"]:
+        del log.communicators[name]
+    (finding,) = evaluate_job(log, 0.0, read_rows(table_of_ranks(job)), machines(8)).findings
+    assert (finding.code, finding.confidence, finding.candidates) == ("node-slow", "possible", ("node001", "node005"))
+
+
+def test_an_error_of_the_expected_rate_is_no_finding_but_is_told() -> None:
+    job = layout(DATA, 8)
+    slow = [Fault("rail", f"rail{rail}", 1.45) for rail in range(8)]
+    report = report_of(job, slow, 0.02, np.random.default_rng(7))
+    assert report.findings == ()
+    assert ["the expected rate can be wrong" in one.why for one in report.not_checked] == [True]
 
 
 def test_without_a_machine_type_equal_communicators_are_compared() -> None:
