@@ -27,6 +27,7 @@ READERS: tuple[Reader, ...] = (
     _reader("cpu_text", "dumps.host.cpu_text:read"),
     _reader("cuda_bandwidth", "dumps.benchmarks.cuda_bandwidth:read"),
     _reader("dcgm", "dumps.nvidia.dcgm:read"),
+    _reader("device_notes", "dumps.notes.device_notes:read"),
     _reader("dmon", "dumps.nvidia.dmon:read"),
     _reader("environment", "dumps.host.environment:read"),
     _reader("fabric_log", "dumps.nvidia.fabric_log:read"),

@@ -10,7 +10,7 @@ from ...facts.records import Observation
 from ...facts.units import as_transfers
 from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot
-from ...report import Finding
+from ...report import Finding, Severity
 from ..core.claims import BASES, Claim, Support
 from ..core.gpus import (
     function_of,
@@ -131,6 +131,50 @@ def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     )
 
 
+def below_wanted(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """Somebody wrote that the link should have more lanes: "x4 instead of x16"."""
+    if gpu.pcie_width and gpu.pcie_wanted_width and gpu.pcie_width < gpu.pcie_wanted_width:
+        yield _narrow(snapshot, gpu, gpu.pcie_wanted_width, "the text says that it should have these lanes", "critical")
+
+
+def below_own(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """A link that only the driver shows, of a GPU that nothing can be compared with, has fewer lanes than the GPU.
+
+    Many slots have fewer lanes than the cards in them. So it is information if the product is known to be a card.
+    """
+    wanted, most = gpu.pcie_wanted_width, gpu.pcie_max_width
+    if wanted or narrower(snapshot, gpu) or not (gpu.pcie_width and most and gpu.pcie_width < most):
+        return
+    if not _has_equal(snapshot, gpu) and not _driver_claim(snapshot, gpu, gpu.pcie_width).contradicted:
+        severity: Severity = "info" if gpu.name else "warning"
+        yield _narrow(snapshot, gpu, most, "the GPU supports these lanes; its slot may have fewer", severity)
+
+
+def _narrow(snapshot: Snapshot, gpu: Gpu, lanes: int, source: str, severity: Severity) -> Finding:
+    """The finding of a link with fewer lanes than a text says."""
+    return Finding(
+        code="pcie-link-narrow",
+        severity=severity,
+        confidence="likely" if severity == "critical" else "possible",
+        subject=subject_of(gpu),
+        subject_name=gpu_name(snapshot, gpu),
+        fact=f"runs on {_lanes(gpu.pcie_width or 0)} of {_lanes(lanes)}",
+        message=f"{gpu_name(snapshot, gpu)} runs at {_lanes(gpu.pcie_width or 0)} of {_lanes(lanes)}; {source}",
+        expected=lanes,
+        observed=gpu.pcie_width,
+        unit="lanes",
+        basis="site" if gpu.pcie_wanted_width else "capability",
+        expected_source=source,
+        cause="its link did not train as it should: seating, slot, riser or cable; or a slot with fewer lanes",
+        location=place_of(snapshot, gpu),
+        evidence=gpu_evidence(gpu, "pcie_width", "pcie_max_width", "pcie_wanted_width"),
+    )
+
+
+def _only_driver_in_dump(snapshot: Snapshot, gpu: Gpu) -> bool:
+    return snapshot.origin == "dumps" and _hidden(snapshot, gpu) and gpu.virtualization != "vGPU"
+
+
 def narrower(snapshot: Snapshot, gpu: Gpu) -> float | None:
     """The width of most equal GPUs of the node, if this GPU has less."""
     most = majority(other.pcie_width for other in gpu_cohort(snapshot, gpu))
@@ -182,7 +226,7 @@ def _below(row: _Row) -> Rule:
             yield Finding(
                 code=code,
                 severity="critical" if alike else "warning",
-                confidence="likely",
+                confidence="likely" if gpu.name else "possible",
                 subject=subject_of(gpu),
                 subject_name=gpu_name(snapshot, gpu),
                 fact=f"runs at {word(is_)}, most equal GPUs at {word(most)}",
@@ -241,5 +285,7 @@ def _logged(snapshot: Snapshot, function: Pci) -> bool:
 RULES = (
     *(_below(row) for row in _BELOW),
     Rule("pcie-link-narrow", Gpu, ("pcie_width",), below_evidence, can_be_narrow),
+    Rule("pcie-link-narrow", Gpu, ("pcie_width", "pcie_wanted_width"), below_wanted, _only_driver_in_dump),
+    Rule("pcie-link-narrow", Gpu, ("pcie_width", "pcie_max_width"), below_own, _only_driver_in_dump),
     Rule("pcie-errors", Gpu, (), replays, counts_replays),
 )

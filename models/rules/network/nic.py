@@ -27,6 +27,7 @@ from .ports import (
     adapter_name,
     cohort,
     function_of,
+    is_nameless,
     network_of,
     rate_of,
     real,
@@ -112,10 +113,12 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     basis, best, source = able
     role = role_of(snapshot, port)
     function = function_of(snapshot, port)
+    doubtful = basis == "kin" and is_nameless(snapshot, port)
+    source += "; the text does not name their products: it may belong to another network" if doubtful else ""
     yield Finding(
         code="nic-rate-low",
-        severity=role.severity if role else "warning" if source == _ONE_LANE else "info",
-        confidence=_confidence(role),
+        severity="info" if doubtful else role.severity if role else "warning" if source == _ONE_LANE else "info",
+        confidence="possible" if doubtful else _confidence(role),
         subject=port.key,
         subject_name=adapter_name(snapshot, port),
         message=f"port {port.key} runs at {as_gigabits(rate)} of {as_gigabits(best)}",
