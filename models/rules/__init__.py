@@ -16,6 +16,7 @@ from .gpu import (
     missing,
     pcie_events,
     state,
+    stated_links,
     sxid,
     xid,
 )
@@ -69,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     *gpu_claims.RULES,
     *state.RULES,
     *gpu_pcie.RULES,
+    *stated_links.RULES,
     *bar1.RULES,
     *nvlink.RULES,
     *nvlink_claims.RULES,

@@ -10,7 +10,7 @@ from ...facts.records import Observation
 from ...facts.units import as_transfers
 from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot
-from ...report import Finding, Severity
+from ...report import Finding
 from ..core.claims import BASES, Claim, Support
 from ..core.gpus import (
     function_of,
@@ -35,7 +35,7 @@ _EMULATED = "a hypervisor emulates the link; no driver shows the real one"
 _SMALLEST_COHORT = 3
 
 
-def _hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
+def is_hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the PCI bus does not show the GPU's link."""
     function = function_of(snapshot, gpu)
     return function is None or function.key not in snapshot.topology.link_below or is_emulated(snapshot, function)
@@ -49,8 +49,8 @@ def _busy(gpu: Gpu) -> bool:
 def hidden_claims(snapshot: Snapshot) -> Iterator[Claim]:
     """The claims of the links of GPUs and NICs that a hypervisor hides, from the driver and the machine type."""
     for gpu in snapshot.of(Gpu).values():
-        if gpu.pcie_width and _hidden(snapshot, gpu) and gpu.virtualization != "vGPU":
-            yield _driver_claim(snapshot, gpu, gpu.pcie_width)
+        if gpu.pcie_width and is_hidden(snapshot, gpu) and gpu.virtualization != "vGPU":
+            yield driver_claim(snapshot, gpu, gpu.pcie_width)
     shown = {gpu.address for gpu in snapshot.of(Gpu).values() if gpu.pcie_width}
     for address, function in carriers(snapshot).items():
         if is_emulated(snapshot, function):
@@ -67,7 +67,7 @@ def _emulated_claims(function: Pci, port: Pci, width_shown: bool) -> Iterator[Cl
             yield Claim(group="links", subject=function.key, quantity=quantity, observed=observed, doubt=_EMULATED)
 
 
-def _driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:
+def driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:
     """The claim of the width that the driver reads from the GPU itself."""
     product, supports = gpu_product(snapshot, gpu), []
     if lanes := _of_machine(snapshot):
@@ -100,17 +100,17 @@ def _of_machine(snapshot: Snapshot) -> Support | None:
 
 def can_be_narrow(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Select hidden links. In dumps, only those with all lanes, and those with evidence of how many there should be."""
-    if not _hidden(snapshot, gpu):
+    if not is_hidden(snapshot, gpu):
         return False
-    claim = _driver_claim(snapshot, gpu, gpu.pcie_width or 0)
+    claim = driver_claim(snapshot, gpu, gpu.pcie_width or 0)
     return snapshot.origin != "dumps" or bool(claim.supports) or claim.doubt is None
 
 
 def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """A hidden link has fewer lanes than the machine type or the board says. _below() compares it with equal GPUs."""
-    claim = _driver_claim(snapshot, gpu, gpu.pcie_width or 0)
+    claim = driver_claim(snapshot, gpu, gpu.pcie_width or 0)
     against = claim.contradicted
-    if against is None or against.by == "cohort" or not _hidden(snapshot, gpu) or narrower(snapshot, gpu):
+    if against is None or against.by == "cohort" or not is_hidden(snapshot, gpu) or narrower(snapshot, gpu):
         return
     yield Finding(
         code="pcie-link-narrow",
@@ -131,50 +131,6 @@ def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     )
 
 
-def below_wanted(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """Somebody wrote that the link should have more lanes: "x4 instead of x16"."""
-    if gpu.pcie_width and gpu.pcie_wanted_width and gpu.pcie_width < gpu.pcie_wanted_width:
-        yield _narrow(snapshot, gpu, gpu.pcie_wanted_width, "the text says that it should have these lanes", "critical")
-
-
-def below_own(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """A link that only the driver shows, of a GPU that nothing can be compared with, has fewer lanes than the GPU.
-
-    Many slots have fewer lanes than the cards in them. So it is information if the product is known to be a card.
-    """
-    wanted, most = gpu.pcie_wanted_width, gpu.pcie_max_width
-    if wanted or narrower(snapshot, gpu) or not (gpu.pcie_width and most and gpu.pcie_width < most):
-        return
-    if not _has_equal(snapshot, gpu) and not _driver_claim(snapshot, gpu, gpu.pcie_width).contradicted:
-        severity: Severity = "info" if gpu.name else "warning"
-        yield _narrow(snapshot, gpu, most, "the GPU supports these lanes; its slot may have fewer", severity)
-
-
-def _narrow(snapshot: Snapshot, gpu: Gpu, lanes: int, source: str, severity: Severity) -> Finding:
-    """The finding of a link with fewer lanes than a text says."""
-    return Finding(
-        code="pcie-link-narrow",
-        severity=severity,
-        confidence="likely" if severity == "critical" else "possible",
-        subject=subject_of(gpu),
-        subject_name=gpu_name(snapshot, gpu),
-        fact=f"runs on {_lanes(gpu.pcie_width or 0)} of {_lanes(lanes)}",
-        message=f"{gpu_name(snapshot, gpu)} runs at {_lanes(gpu.pcie_width or 0)} of {_lanes(lanes)}; {source}",
-        expected=lanes,
-        observed=gpu.pcie_width,
-        unit="lanes",
-        basis="site" if gpu.pcie_wanted_width else "capability",
-        expected_source=source,
-        cause="its link did not train as it should: seating, slot, riser or cable; or a slot with fewer lanes",
-        location=place_of(snapshot, gpu),
-        evidence=gpu_evidence(gpu, "pcie_width", "pcie_max_width", "pcie_wanted_width"),
-    )
-
-
-def _only_driver_in_dump(snapshot: Snapshot, gpu: Gpu) -> bool:
-    return snapshot.origin == "dumps" and _hidden(snapshot, gpu) and gpu.virtualization != "vGPU"
-
-
 def narrower(snapshot: Snapshot, gpu: Gpu) -> float | None:
     """The width of most equal GPUs of the node, if this GPU has less."""
     most = majority(other.pcie_width for other in gpu_cohort(snapshot, gpu))
@@ -191,7 +147,7 @@ def _lanes(value: float) -> str:
     return f"x{value:.0f}"
 
 
-def _has_equal(snapshot: Snapshot, gpu: Gpu) -> bool:
+def has_equal(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the GPU can be compared. A dump may show one GPU of a machine."""
     return snapshot.origin != "dumps" or len(gpu_cohort(snapshot, gpu)) >= _SMALLEST_COHORT
 
@@ -213,11 +169,11 @@ def _below(row: _Row) -> Rule:
 
     def where(snapshot: Snapshot, node: Node) -> bool:
         shown = (gpu for gpu in snapshot.of(Gpu).values() if getattr(gpu, field) is not None)
-        return any(_hidden(snapshot, gpu) and _has_equal(snapshot, gpu) for gpu in shown)
+        return any(is_hidden(snapshot, gpu) and has_equal(snapshot, gpu) for gpu in shown)
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         for gpu in snapshot.of(Gpu).values():
-            most = find(snapshot, gpu) if _hidden(snapshot, gpu) else None
+            most = find(snapshot, gpu) if is_hidden(snapshot, gpu) else None
             if most is None:
                 continue
             product = gpu_product(snapshot, gpu)
@@ -285,7 +241,5 @@ def _logged(snapshot: Snapshot, function: Pci) -> bool:
 RULES = (
     *(_below(row) for row in _BELOW),
     Rule("pcie-link-narrow", Gpu, ("pcie_width",), below_evidence, can_be_narrow),
-    Rule("pcie-link-narrow", Gpu, ("pcie_width", "pcie_wanted_width"), below_wanted, _only_driver_in_dump),
-    Rule("pcie-link-narrow", Gpu, ("pcie_width", "pcie_max_width"), below_own, _only_driver_in_dump),
     Rule("pcie-errors", Gpu, (), replays, counts_replays),
 )

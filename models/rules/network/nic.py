@@ -19,7 +19,7 @@ from ..core.log_history import event_evidence, is_history
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import location
-from .port_claims import is_wanted, rate_claim, state_claim
+from .port_claims import is_nameless, is_wanted, rate_claim, state_claim
 from .port_downs import downs_of
 from .ports import (
     AnyPort,
@@ -27,7 +27,6 @@ from .ports import (
     adapter_name,
     cohort,
     function_of,
-    is_nameless,
     network_of,
     rate_of,
     real,

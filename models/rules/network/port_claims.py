@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...catalog.nics import nic_of
-from ...facts.machine import Net, Port
+from ...facts.machine import Net, Port, Rdma
 from ...facts.units import as_gigabits
 from ...inventory.cohorts import strict_majority
 from ...inventory.present import earlier_item
@@ -13,7 +13,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import Corroboration
 from ..core.claims import EVIDENCE, Claim, Support, baseline
 from ..core.machine_expectations import profile
-from .ports import AnyPort, cohort, function_of, is_nameless, network_of, once_per_port, rate_of, real, role_of, up
+from .ports import AnyPort, cohort, function_of, network_of, once_per_port, rate_of, real, role_of, up
 
 STATE, RATE = "port state", "port rate"
 _COMMON = "only equal ports show the rate, and all may have the same fault"
@@ -33,7 +33,9 @@ def port_claims(snapshot: Snapshot) -> Iterator[Claim]:
 def is_wanted(snapshot: Snapshot, port: AnyPort) -> bool:
     """Whether somebody wants the port to be up: it is InfiniBand, or its network device is enabled."""
     network = network_of(snapshot, port)
-    return bool(isinstance(port, Port) and port.link_layer == "InfiniBand" or (network and network.enabled))
+    excerpt = snapshot.origin == "dumps" and is_nameless(snapshot, port)
+    fabric = isinstance(port, Port) and (port.link_layer == "InfiniBand" or (excerpt and port.link_layer is None))
+    return bool(fabric or (network and network.enabled))
 
 
 def state_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
@@ -72,6 +74,8 @@ def _rate_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
     if rate is None or not _may_be_up(snapshot, port):
         return None
     supports = tuple(one for one in (_of_machine(snapshot, port), _of_product(snapshot, port)) if one)
+    if isinstance(port, Port) and port.wanted_rate:
+        supports = (Support("site", port.wanted_rate, "the text says that it should have this rate"), *supports)
     equal = _of_cohort(snapshot, port)
     item = earlier_item(snapshot, "port", port.key)
     earlier = baseline(item, item.rate, rate, "its rate") if item and item.rate else ()
@@ -83,6 +87,12 @@ def _rate_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
         supports=(*supports, *((equal,) if equal else ()), *earlier),
         doubt=_COMMON if equal and not supports else None,
     )
+
+
+def is_nameless(snapshot: Snapshot, port: AnyPort) -> bool:
+    """Whether the text does not show the product of the port: equal ports may then belong to different networks."""
+    adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
+    return adapter is not None and not (adapter.address or adapter.hca_type or adapter.board_id)
 
 
 def _may_be_up(snapshot: Snapshot, port: AnyPort) -> bool:

@@ -260,12 +260,6 @@ def _of_an_adapter(snapshot: Snapshot, port: AnyPort) -> bool:
     return adapter is not None and adapter.address is None and bool(known)
 
 
-def is_nameless(snapshot: Snapshot, port: AnyPort) -> bool:
-    """Whether the text does not show the product of the port: equal ports may then belong to different networks."""
-    adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
-    return adapter is not None and not (adapter.address or adapter.hca_type or adapter.board_id)
-
-
 def _is_unconfigured(port: Port) -> bool:
     """Whether the port waits for a subnet manager. Until then virtual functions are DOWN, others INIT."""
     return port.physical_state == "LinkUp" and port.state in ("INIT", "ARMED", "DOWN")

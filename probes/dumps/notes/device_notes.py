@@ -6,7 +6,8 @@ No tool writes these lines, so they are read only where no other reader begins. 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Net, Pci, Port, Rdma
@@ -16,11 +17,12 @@ from ..core.fields import FactCollector
 from ..core.part import Part
 from ..lines.markup import cells_of
 from .statement import Statement, statement
-from .words import DEVICES, Word, words
+from .words import DEVICES, Word, clauses, words
 
 _DEVICE = "|".join(DEVICES.values())
 _VALUE = (
-    r"x[ ]?[0-9]|[0-9]x|gen|pcie|gt/s|width|lane|b/s|bps|rate|speed|link|active|down|ecc|remap|slowdown|brake|carrier"
+    r"x[ ]?[0-9]|[0-9]x|gen|pcie|gt/s|width|lane|b/s|bps|rate|speed|link|active|down|ecc|dbe"
+    r"|remap|slowdown|brake|carrier|mhz|power limit|missing|lost|gone|off the bus|not (?:found|detected|visible)"
 )
 _COLUMN = r"gpus?|gpu[ ](?:id|index)|device|dev|nic|hca|interface|index|idx|id|port"
 # The first line of a note: a device and a value, or the names of columns. No tool's output begins with ANY_LINE alone.
@@ -31,6 +33,8 @@ ANY_LINE = (
 )
 _COLUMN_NAME = re.compile(_COLUMN, re.IGNORECASE)
 _CELLS = re.compile(r"[ \t]*(?:\||,|\t|[ ]{2,})[ \t]*")
+_PAIR_OF_COLUMNS = re.compile(r"(\w) ?\((\w{1,12})[ ]?/[ ]?(\w{1,12})\)")  # "width (cur/max)"
+_GPU_CLASS = 0x030200
 _MOST_CELLS, _MOST_RANGE = 40, 16
 _HOW = "write each line as 'gpu3: PCIe Gen4 x8, max x16', or paste the output of a tool"
 
@@ -63,7 +67,7 @@ def read(part: Part) -> Iterator[Record]:
 
 def _header(line: str) -> list[str] | None:
     """The names of the columns: a device, and values of it. None: no header."""
-    names = _CELLS.split(line.strip("| \t"))[:_MOST_CELLS]
+    names = _CELLS.split(_PAIR_OF_COLUMNS.sub(r"\1 \2/\3", line).strip("| \t"))[:_MOST_CELLS]
     if len(names) < 2 or not _COLUMN_NAME.fullmatch(names[0]):
         return None
     known = [words(name) for name in names[1:]]
@@ -76,24 +80,35 @@ def _row(columns: Sequence[str], line: str) -> str | None:
     if not columns or len(cells) != len(columns):
         return None
     device = f"gpu {cells[0]}" if cells[0].isdecimal() else cells[0]
-    return "; ".join((device, *(f"{name} {cell}" for name, cell in zip(columns[1:], cells[1:], strict=True))))
+    return "; ".join((device, *map(_cell, columns[1:], cells[1:])))
+
+
+def _cell(name: str, cell: str) -> str:
+    """A cell with the name of its column: "width 8". "8/16" under "width (cur/max)" is "width cur 8; width max 16"."""
+    names, values = name.rpartition(" ")[2].split("/"), cell.split("/")
+    if len(names) != 2 or len(values) != 2:
+        return f"{name} {cell}"
+    base = name.rpartition(" ")[0]
+    return "; ".join(f"{base} {mark} {value}" for mark, value in zip(names, values, strict=True))
 
 
 def _take(found: FactCollector, line: str, cite: Evidence) -> bool:
     """Add the facts of one line. False: it is not understood."""
-    every = words(line)
+    own, others = clauses(line)
+    every = words(own)
     named = [word for word in every if word.kind in DEVICES]
-    said = statement([word for word in every if word.kind not in DEVICES])
-    if not named or said is None or said.is_empty or len({word.kind for word in named} - {"pci"}) > 1:
+    said = statement([word for word in every if word.kind not in DEVICES], words(others))
+    kinds = {word.kind for word in named}
+    if said is None or len(kinds - {"pci"}) > 1:
         return False
-    keys = {kind: [key for word in named if word.kind == kind for key in _keys(word)] for kind in DEVICES}
-    for kind, add in (("gpu", _gpu), ("nic", _nic), ("net", _net)):
-        for key in keys[kind]:
-            add(found, key, said, cite)
-        if keys[kind]:
-            return True
-    for key in keys["pci"]:
-        _function(found, key, said, cite)
+    kind = next((one for one in _FACTS if one in kinds), None)
+    values = _FACTS[kind](said) if kind else {}
+    if kind == "pci" and any(word.text == "gpu" for word in every):
+        values["pci_class"] = _GPU_CLASS
+    if kind is None or not any(value is not None for value in values.values()):
+        return False
+    for key in [key for word in named if word.kind == kind for key in _keys(word)]:
+        _add(found, kind, key, cite, values)
     return True
 
 
@@ -112,32 +127,46 @@ def _keys(word: Word) -> Iterator[str]:
         yield word.text
 
 
-def _gpu(found: FactCollector, key: str, said: Statement, cite: Evidence) -> None:
-    found.add(
-        Gpu,
-        key,
-        cite,
-        pcie_width=_lanes(said, "now"),
-        pcie_max_width=_lanes(said, "most"),
-        pcie_wanted_width=_lanes(said, "wanted"),
-        pcie_speed=said.get("speed"),
-        pcie_max_speed=said.get("speed", "most"),
+def _gpu(said: Statement) -> dict[str, Any]:
+    """Fields of a Gpu."""
+    return {
+        "pcie_width": _lanes(said, "now"),
+        "pcie_max_width": _lanes(said, "most"),
+        "pcie_wanted_width": _lanes(said, "wanted"),
+        "pcie_speed": said.get("speed"),
+        "pcie_max_speed": said.get("speed", "most"),
+        "pcie_wanted_speed": said.get("speed", "wanted"),
         **said.gpu,
-    )
+    }
 
 
-def _function(found: FactCollector, key: str, said: Statement, cite: Evidence) -> None:
+def _function(said: Statement) -> dict[str, Any]:
+    """Fields of a Pci."""
     below = tuple(name for name, of in (("speed", "speed"), ("width", "lanes")) if said.get(of, "wanted"))
-    found.add(
-        Pci,
-        key,
-        cite,
-        width=_lanes(said, "now"),
-        max_width=_lanes(said, "most") or _lanes(said, "wanted"),
-        speed=said.get("speed"),
-        max_speed=said.get("speed", "most") or said.get("speed", "wanted"),
-        downgraded=below or None,
-    )
+    return {
+        "width": _lanes(said, "now"),
+        "max_width": _lanes(said, "most") or _lanes(said, "wanted"),
+        "speed": said.get("speed"),
+        "max_speed": said.get("speed", "most") or said.get("speed", "wanted"),
+        "downgraded": below or None,
+        "lost": True if "failure" in said.gpu else None,
+    }
+
+
+def _port(said: Statement) -> dict[str, Any]:
+    """Fields of a Port."""
+    state = said.state or ("ACTIVE" if said.physical == "LinkUp" else "DOWN" if said.physical else None)
+    wanted = said.get("rate", "wanted") or said.get("rate", "most")
+    return {"state": state, "physical_state": said.physical, "rate": said.get("rate"), "wanted_rate": wanted}
+
+
+def _net(said: Statement) -> dict[str, Any]:
+    """Fields of a Net."""
+    carrier = {"ACTIVE": True, "DOWN": False}.get(said.state or "")
+    if carrier is None and said.physical in ("LinkUp", "Down"):
+        carrier = said.physical == "LinkUp"
+    most = said.get("rate", "most") or said.get("rate", "wanted")
+    return {"carrier": carrier, "speed": said.get("rate"), "max_speed": most}
 
 
 def _lanes(said: Statement, mark: str) -> int | None:
@@ -145,16 +174,21 @@ def _lanes(said: Statement, mark: str) -> int | None:
     return None if lanes is None else int(lanes)
 
 
-def _nic(found: FactCollector, key: str, said: Statement, cite: Evidence) -> None:
-    device = key.partition("/")[0]
-    found.add(Rdma, device, cite)
-    state = said.state or ("ACTIVE" if said.physical == "LinkUp" else "DOWN" if said.physical else None)
-    found.add(Port, key, cite, device=device, state=state, physical_state=said.physical, rate=said.get("rate"))
+def _add(found: FactCollector, kind: str, key: str, cite: Evidence, values: Mapping[str, Any]) -> None:
+    """Add the fact of one device."""
+    if kind == "nic":
+        device = key.partition("/")[0]
+        found.add(Rdma, device, cite)
+        found.add(Port, key, cite, device=device, **values)
+    elif kind == "net":
+        found.add(Net, key, cite, link_type="ethernet", **values)
+    else:
+        found.add(Gpu if kind == "gpu" else Pci, key, cite, **values)
 
 
-def _net(found: FactCollector, key: str, said: Statement, cite: Evidence) -> None:
-    carrier = {"ACTIVE": True, "DOWN": False}.get(said.state or "")
-    if carrier is None and said.physical in ("LinkUp", "Down"):
-        carrier = said.physical == "LinkUp"
-    speed, most = said.get("rate"), said.get("rate", "most") or said.get("rate", "wanted")
-    found.add(Net, key, cite, link_type="ethernet", carrier=carrier, speed=speed, max_speed=most)
+_FACTS: Mapping[str, Callable[[Statement], dict[str, Any]]] = {
+    "gpu": _gpu,
+    "nic": _port,
+    "net": _net,
+    "pci": _function,
+}

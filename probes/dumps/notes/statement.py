@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct, field
 
@@ -11,33 +12,40 @@ from ....models.facts.pcie_rates import speed_of
 from ....models.facts.units import from_gigabits, from_megabits
 from .words import Word
 
+Fields: TypeAlias = "dict[str, float | bool | str | tuple[str, ...]]"
 _MARKS = ("now", "most", "wanted")
 _NAMES = {"width": "lanes", "lanes": "lanes", "gen": "speed", "generation": "speed", "rate": "rate", "speed": "mbits"}
 _ENDS = re.compile(r"[);|]")  # a mark does not apply behind these signs
 _ALL_LANES, _GENERATIONS = 16, range(1, 8)
-_BARE_RATES = {"rate": from_gigabits, "mbits": from_megabits}  # the units of ibstat and of ethtool and sysfs
-_STATES = {"init": "INIT", "initializing": "INIT"}
+# A number alone has the unit of ibstat ("rate") or of ethtool and sysfs ("speed").
+_BARE_RATES: Mapping[str, Callable[[float], float]] = {"rate": from_gigabits, "mbits": from_megabits}
+_STATES = {"init": "INIT", "initializing": "INIT", "up": "ACTIVE", "nocarrier": "DOWN"}
 _PHYSICAL = {"linkup": "LinkUp", "polling": "Polling", "disabled": "Disabled", "sleep": "Sleep", "linkdown": "Down"}
 _LINKS = r"(?:nv)?links?"
-_YES = r"(?P<yes>yes|true|active)|no|false|none|not active"
-_COUNTED = {  # by field of a Gpu: the count
-    "ecc_uncorrected": r"(?:uncorrect(?:able|ed)|dbe|double bit)(?: ecc)?(?: errors?)? (?P<after>\d+)"
-    r"|(?P<before>\d+) (?:uncorrect(?:able|ed)|dbe|double bit)",
-    "nvlinks": rf"(?P<before>\d+)(?: (?:of|/|out of) \d+)? {_LINKS}(?: are)? (?:up|active)"
-    r"|nvlinks?(?: count| number| up| active)? (?P<after>\d+)",
+_BAD = r"(?:uncorrect(?:able|ed)|dbe|double bit)"
+_YES = r"(?:(?P<no>no|false|none|not active)|yes|true|active)"
+# Fields of a Gpu: the count, as the group before or after the name
+_COUNTED = {
+    "ecc_uncorrected": rf"{_BAD}(?: ecc)?(?: errors?)? (?P<after>\d+)|(?P<before>\d+) {_BAD}",
+    "nvlinks": rf"(?P<before>\d+)(?: (?:of|/|out of) \d+)? (?:active )?{_LINKS}(?: are)?(?: (?:up|active)|$)"
+    r"|nvlinks?(?: count| number| links?| up| active)* (?P<after>\d+)",
+    "nvlinks_present": rf"\d+ (?:of|/|out of) (?P<before>\d+) (?:active )?{_LINKS}"
+    r"|nvlinks?(?: up| active)? \d+ (?:of|/|out of) (?P<after>\d+)",
 }
-_MEASURED = {  # by field of a Gpu: the number and its unit
-    "clock": (r"(?<!max )(?<!memory )(\d+)[ ]?mhz", 1e6),
-    "clock_max": (r"(?:max|maximum|of|/) (\d+)(?:[ ]?mhz|$|(?= temp))", 1e6),
-    "temperature": (r"(\d+)[ ]?°?c(?![\w])", 1.0),
+# Fields of a Gpu: the number, and what one unit is
+_MEASURED = {
+    "clock": (r"(?<!max )(?<!of )(?<!/ )\b(\d+)[ ]?mhz", 1e6),
+    "clock_max": (r"(?:max|maximum|of|/) (\d+)[ ]?mhz|mhz (?:max|of|/) (\d+)", 1e6),
+    "temperature": (r"\b(\d+)[ ]?°?c(?!\w)", 1.0),
+    "power_limit": (r"power (?:limit|cap) (\d+)[ ]?w", 1.0),
+    "power_limit_default": (r"default (?:power )?(?:limit )?(\d+)[ ]?w", 1.0),
 }
-_PRESENT = re.compile(rf"\d+ (?:of|/|out of) (\d+) {_LINKS}|nvlinks?(?: up| active)? \d+ (?:of|/|out of) (\d+)")
-_FLAGS = {  # by field of a Gpu
-    "remap_pending": rf"remap\w*(?: rows?)? pending (?:{_YES})",
-    "remap_failed": rf"remap\w*(?: rows?)? fail\w+ (?:{_YES})",
+_FLAGS = {
+    "remap_pending": rf"remap\w*(?: rows?)? pending {_YES}",
+    "remap_failed": rf"remap\w*(?: rows?)? fail\w+ {_YES}",
 }
 _REASON = re.compile(
-    rf"(?P<kind>sw|software|hw|hardware) (?P<what>thermal slowdown|power brake|slowdown)(?: reason)? (?:{_YES})"
+    rf"(?P<kind>sw|software|hw|hardware) (?P<what>thermal slowdown|power brake|slowdown)(?: reason)?(?: {_YES}|$)"
 )
 _REASONS = {
     ("s", "thermal slowdown"): "software thermal slowdown",
@@ -53,35 +61,42 @@ class Statement(Struct):
     values: dict[str, dict[str, float]] = field(default_factory=dict)
     state: str | None = None  # as sysfs writes it: "ACTIVE"
     physical: str | None = None
-    gpu: dict[str, float | bool | tuple[str, ...]] = field(default_factory=dict)  # fields of a Gpu
+    gpu: Fields = field(default_factory=dict)  # fields of a Gpu
 
     def get(self, name: str, mark: str = "now") -> float | None:
         """The value with this mark, if the line has it."""
         return self.values.get(name, {}).get(mark)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the line says nothing about the device."""
-        return not (self.values or self.state or self.physical or self.gpu)
+
+def statement(words: Sequence[Word], others: Sequence[Word] = ()) -> Statement | None:
+    """The values of these words. `others` has what equal devices have. None: a value is given twice."""
+    found = Statement()
+    if not (_read(found, words, "now") and _read(found, others, "wanted")):
+        return None
+    found.gpu = _of_gpu(" ".join(word.text for word in words))
+    if gone := next((word.text for word in words if word.kind == "gone"), None):
+        found.gpu["failure"] = f"GPU is lost: {gone}"
+    return found
 
 
-def statement(words: Sequence[Word]) -> Statement | None:
-    """The values of these words. None: one value is given twice, so it is not clear which counts."""
-    found, mark, name = Statement(), "now", ""
+def _read(found: Statement, words: Sequence[Word], first: str) -> bool:
+    """Add the values. Values without a mark have the mark `first`. False: a value is given twice."""
+    mark, name = first, ""
     for word in words:
         if _ENDS.search(word.joint):
-            mark, name = "now", ""
+            mark, name = first, ""
         if word.kind in _MARKS:
-            mark = mark if word.text == "of" and mark == "wanted" else word.kind  # "instead of"
+            # "instead of" is one mark; what equal devices have now is what this one should have
+            mark = mark if mark == "wanted" and (word.text == "of" or first == "wanted") else word.kind
         elif word.kind == "plain":
             name = _NAMES.get(word.text, name)
-        elif word.kind == "state":
-            _set_state(found, word.text, mark)
-        elif (value := _value(word, name)) and not _put(found, *value, mark):
-            return None
-    text = " ".join(word.text for word in words)
-    found.gpu = _of_gpu(text)
-    return found
+        elif word.kind == "state" and mark != "wanted":
+            _set_state(found, word.text)
+        elif (value := _value(word, name)) and found.values.setdefault(value[0], {}).setdefault(
+            mark, value[1]
+        ) != value[1]:
+            return False
+    return True
 
 
 def _value(word: Word, name: str) -> tuple[str, float] | None:
@@ -91,7 +106,7 @@ def _value(word: Word, name: str) -> tuple[str, float] | None:
         return None
     number = float(digits[0])
     if word.kind == "lanes" or (word.kind == "number" and name == "lanes"):
-        return ("lanes", number) if number <= _ALL_LANES else None
+        return ("lanes", number) if 1 <= number <= _ALL_LANES else None
     if "gt/s" in word.text:
         return "speed", number * 1e9
     if word.kind == "speed" or (word.kind == "number" and name == "speed"):
@@ -103,40 +118,29 @@ def _value(word: Word, name: str) -> tuple[str, float] | None:
     return None
 
 
-def _put(found: Statement, name: str, value: float, mark: str) -> bool:
-    """Add the value. False: the line has another value with the same name and mark."""
-    return found.values.setdefault(name, {}).setdefault(mark, value) == value
-
-
-def _set_state(found: Statement, text: str, mark: str) -> None:
-    if mark == "wanted":
-        return
-    plain = text.replace("port_", "").replace("_", "").replace(" ", "").replace("-", "")
+def _set_state(found: Statement, text: str) -> None:
+    plain = re.sub("[ _-]", "", text.removeprefix("port_"))
     if plain in _PHYSICAL:
         found.physical = found.physical or _PHYSICAL[plain]
-    elif plain == "nocarrier":
-        found.state = found.state or "DOWN"
     else:
-        state = "ACTIVE" if plain == "up" else _STATES.get(plain, plain.upper())
-        found.state = found.state or state
+        found.state = found.state or _STATES.get(plain, plain.upper())
 
 
-def _of_gpu(text: str) -> dict[str, float | bool | tuple[str, ...]]:
-    fields: dict[str, float | bool | tuple[str, ...]] = {}
+def _of_gpu(text: str) -> Fields:
+    """The fields of a GPU in a line whose words are separated by single blanks."""
+    fields: Fields = {}
     for name, pattern in _COUNTED.items():
         if one := re.search(pattern, text):
             fields[name] = int(one["before"] or one["after"])
-    if one := _PRESENT.search(text):
-        fields["nvlinks_present"] = int(one[1] or one[2])
     if "aggregate" in text and "ecc_uncorrected" in fields:
         fields["ecc_uncorrected_lifetime"] = fields.pop("ecc_uncorrected")
-    for name, (pattern, unit) in _MEASURED.items() if "mhz" in text else ():
+    for name, (pattern, unit) in _MEASURED.items():
         if one := re.search(pattern, text):
-            fields[name] = int(one[1]) * unit
+            fields[name] = int(next(filter(None, one.groups()))) * unit
     for name, pattern in _FLAGS.items():
         if one := re.search(pattern, text):
-            fields[name] = bool(one["yes"])
-    reasons = [(_REASONS.get((one["kind"][0], one["what"])), one["yes"]) for one in _REASON.finditer(text)]
+            fields[name] = not one["no"]
+    reasons = [(_REASONS.get((one["kind"][0], one["what"])), one["no"]) for one in _REASON.finditer(text)]
     if reasons:
-        fields["clock_reasons"] = tuple(reason for reason, yes in reasons if reason and yes)
+        fields["clock_reasons"] = tuple(reason for reason, no in reasons if reason and not no)
     return fields

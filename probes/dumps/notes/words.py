@@ -22,15 +22,17 @@ _NIC = (
 _NET = r"(?:eth|hsn|bond)[0-9]{1,3}(?![\w])|en(?:o|p|s)[0-9][a-z0-9]{0,15}"
 DEVICES = {"gpu": _GPU, "nic": _NIC, "net": _NET, "pci": _BUS}
 _LANES = r"(?:x[ ]?(?:16|12|8|4|2|1)|(?:16|12|8|4|2|1)(?:x|[ -]lanes?))(?![\w.])"
+_GONE = (
+    r"(?:missing|not (?:detected|found|visible|listed|responding|seen)|gone|lost|(?:has )?fallen off(?: the bus)?"
+    r"|(?:fell|falls) off(?: the bus)?|hung|unresponsive)(?![\w])"
+)
 _SPEED = r"(?:[0-9]{1,2}(?:\.[0-9])?[ ]?gt/s|(?:pcie?[ ]?)?gen(?:eration)?[ .-]?[1-7]|pcie?[ ]?[1-7]\.0)(?![\w.])"
 _RATE = r"[0-9]{1,6}(?:\.[0-9]{1,3})?[ ]?[gm]b(?:it)?(?:/s(?:ec)?|ps|s/s(?:ec)?)(?![\w/])"
 _STATE = (
     r"(?:(?:port_)?(?:active|down|init(?:ializing)?|armed)|link[_ ]?(?:up|down)|polling|disabled|sleep"
     r"|no[- ]carrier|up)(?![\w])"
 )
-_MOST = (
-    "max maximum capable cap able rated supported supports support of out possible maximal limit lnkcap full in allows"
-)
+_MOST = "max maximum capable cap able rated supported supports support of out possible maximal lnkcap full in allows"
 _WANTED = "instead should expected expect usually normally supposed must nominal vs versus not"
 _NOW = "current currently cur now negotiated trained at running runs run lnksta sta only just actual actually"
 _PLAIN = (
@@ -41,7 +43,8 @@ _PLAIN = (
     "nvlinks count number total detected found visible working enabled volatile aggregate ecc error errors "
     "uncorrectable uncorrected correctable corrected dbe sbe row rows remap remapped remapping pending failure "
     "failed double single bit yes no true false none thermal slowdown sw hw software hardware power brake reason "
-    "reasons clock clocks event negotiation mhz w c temp temperature draw for"
+    "reasons clock clocks event negotiation mhz w c temp temperature draw for "
+    "stuck under load default limit cap from nvidia-smi lspci"
 )
 
 
@@ -55,6 +58,7 @@ _KINDS = {  # in the order in which they are tried
     "rate": _RATE,
     "speed": _SPEED,
     "lanes": _LANES,
+    "gone": _GONE,
     "state": _STATE,
     "size": r"[0-9]{1,5}(?:\.[0-9]{1,2})?[ ]?(?:mhz|ghz|w|watts?|°?c|gi?b|mi?b|%)(?![\w/])",
     "number": r"[0-9]{1,9}(?![\w.])",
@@ -67,7 +71,13 @@ _SPACE = re.compile(r"[ \t|;,:=()\[\]*`'\"~≈!+<>–-]{0,24}(?:\.(?=\s|$))?[ \t
 _EDGES = " \t|,;:=()[]*`'\"~≈!+<>.–-"
 _LONGEST, _MOST_WORDS = 300, 60
 _OTHERS = re.compile(  # "..., the other seven GPUs are at x16"
-    r"[,;.(]?[ ]{0,3}(?:(?:while|and|but|whereas)[ ])?(?:the[ ]|all[ ])*(?:others?|rest|remaining)(?![\w]).*$",
+    r"[,;.(]?[ ]{0,3}(?:(?:while|and|but|whereas)[ ])?(?:the[ ]|all[ ]){0,2}(?:others?|rest|remaining)(?![\w])"
+    r"(?:[ ](?:one|two|three|four|five|six|seven|eight|nine|gpus|ports|nics|links|devices|cards|of|them)){0,4}",
+    re.IGNORECASE,
+)
+_HOST = re.compile(  # "Node gpu-12: GPU3 ...", "node12: mlx5_4 ..."
+    r"^(?:on[ ])?(?:(?:node|host|server|machine)[ ]{1,3}[\w.-]{1,60}[:,]?|(?!gpu|mlx)[a-z][\w.-]{0,60}:)[ ]{1,4}"
+    r"(?=[a-z]{2,8}[ _]?[0-9]|link|pcie|the[ ])",
     re.IGNORECASE,
 )
 
@@ -82,7 +92,6 @@ class Word(Struct, frozen=True):
 
 def words(line: str) -> tuple[Word, ...]:
     """The words of a line. Empty: it contains others, or none."""
-    line = _OTHERS.sub("", line.strip())
     found: list[Word] = []
     place = 0
     while len(line) <= _LONGEST and line[place:].strip(_EDGES):
@@ -99,3 +108,10 @@ def words(line: str) -> tuple[Word, ...]:
 @cache
 def _pattern() -> re.Pattern[str]:
     return re.compile("|".join(f"(?P<{kind}>{text})" for kind, text in _KINDS.items()), re.IGNORECASE)
+
+
+def clauses(line: str) -> tuple[str, str]:
+    """What a line says of its device, and what it says of the other devices. Without the name of the machine."""
+    text = _HOST.sub("", line.strip(), count=1)
+    others = _OTHERS.search(text)
+    return (text[: others.start()], text[others.end() :]) if others else (text, "")
