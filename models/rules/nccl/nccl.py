@@ -136,8 +136,8 @@ _SYMPTOMS = {
     "hang": "a job failed: it hangs ({error})",
     "CUDA": "NCCL failed: a GPU operation failed ({error})",
     "warning": "NCCL warns: {error}",
-    "sockets": "NCCL sends between nodes over {error}: it uses no RDMA device, and each byte goes through the processor",
-    "wrong values": "a collective returned wrong values ({error}): the data change on the way or in the memory of a GPU",
+    "sockets": "NCCL sends between nodes over {error}: it uses no RDMA device",
+    "wrong values": "a collective returned wrong values ({error}): a link or the memory of a GPU changes data",
 }
 
 

@@ -57,8 +57,8 @@ _LOG = (" NCCL INFO ", " NCCL WARN ")
 _WRONG = re.compile(r"#[ \t]*Out of bounds values[ \t]*:[ \t]*(?P<count>[1-9][0-9]{0,17})[ \t]+FAILED")
 _AHEAD = r"^[ \t|]*(?:(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)[ \t]*)?"
 BEGIN = (
-    rf"{_AHEAD}\#[ \t]*(?:nThread[ ]\d|Out of bounds values|nccl-tests version|Using devices|Collective test starting|rccl-tests version"
-    r"|[ \t|]{0,8}Rank[ \t|]+\d)"
+    rf"{_AHEAD}\#[ \t]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting"
+    r"|rccl-tests version|Out of bounds values|[ \t|]{0,8}Rank[ \t|]+\d)"
     rf"|{_AHEAD}(?:\#[ \t|]*)?size[ \t|]+(?:count|time)[ \t|][^\n]{{0,300}}?\balgbw\b[^\n]{{0,100}}?\bbusbw\b"
     # A row without the heading
     rf"|{_AHEAD}[0-9]{{1,15}}{_GAP}[0-9]{{1,15}}{_GAP}{_TYPES}{_GAP}(?:sum|prod|max|min|avg|mulsum|none|all){_GAP}"
