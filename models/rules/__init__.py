@@ -39,6 +39,7 @@ from .nccl import nccl, version
 from .network import (
     congestion,
     dumped_counters,
+    dumped_ports,
     gid,
     logged_events,
     mtu,
@@ -84,6 +85,7 @@ RULES: tuple[Rule, ...] = (
     *congestion.RULES,
     *port_counters.RULES,
     *dumped_counters.RULES,
+    *dumped_ports.RULES,
     *optics.RULES,
     *cuda_init.RULES,
     *placement.RULES,

@@ -135,6 +135,7 @@ _SYMPTOMS = {
     "provider": "NCCL failed: its libfabric plugin found no provider: without EFA it uses sockets ({error})",
     "hang": "a job failed: it hangs ({error})",
     "CUDA": "NCCL failed: a GPU operation failed ({error})",
+    "communicator": "the ranks of a communicator do not agree ({error})",
     "warning": "NCCL warns: {error}",
     "sockets": "NCCL sends between nodes over {error}: it uses no RDMA device",
     "wrong values": "a collective returned wrong values ({error}): a link or the memory of a GPU changes data",

@@ -28,7 +28,8 @@ BEGIN = (
     r"|(?:\{[ \t]*)?\"Operational Info\"[ ]?:|\{\s{0,20}\"result\"[ ]?:\s{0,20}\{\s{0,20}\"output\"[ ]?:)"
 )
 ANY_LINE = (
-    r"^[ \t]*\"?(?:(?:Effective Physical|Symbol) Errors\"?[ ]{0,30}:|Time Since Last Clear \[|Physical state(?:[ ]{3,40}:|\":) \"?(?:LinkUp|ETH_AN_|Polling|Disa)|Link Down Counter\"?[ ]{0,30}:"
+    r"^[ \t]*\"?(?:(?:Effective Physical|Symbol) Errors\"?[ ]{0,30}:|Time Since Last Clear \["
+    r"|Physical state(?:[ ]{3,40}:|\":) \"?(?:LinkUp|ETH_AN_|Polling|Disa)|Link Down Counter\"?[ ]{0,30}:"
     r"|State(?:[ ]{3,30}:|\":) \"?(?:Active|Polling|Disable)|Speed(?:[ ]{3,30}:|\":) \"?(?:IB-[A-Z]|\d))"
 )
 _NAMED = re.compile(rf"\b{_COMMAND}")
