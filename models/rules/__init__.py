@@ -40,6 +40,7 @@ from .nccl import nccl, version
 from .network import (
     congestion,
     dumped_counters,
+    dumped_ports,
     gid,
     logged_events,
     mtu,
@@ -86,6 +87,7 @@ RULES: tuple[Rule, ...] = (
     *congestion.RULES,
     *port_counters.RULES,
     *dumped_counters.RULES,
+    *dumped_ports.RULES,
     *optics.RULES,
     *cuda_init.RULES,
     *placement.RULES,

@@ -30,6 +30,7 @@ READERS: tuple[Reader, ...] = (
     _reader("device_notes", "dumps.notes.device_notes:read"),
     _reader("dmon", "dumps.nvidia.dmon:read"),
     _reader("environment", "dumps.host.environment:read"),
+    _reader("fabric_errors", "dumps.network.fabric_errors:read"),
     _reader("fabric_log", "dumps.nvidia.fabric_log:read"),
     _reader("fabtests", "dumps.benchmarks.fabtests:read"),
     _reader("fi_info", "dumps.network.fi_info:read"),

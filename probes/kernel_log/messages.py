@@ -62,7 +62,12 @@ def find_messages(text: str, needles: Needles[Entry]) -> list[Found]:
 
 
 def _found(text: str, entries: Iterable[Entry]) -> list[Found]:
-    return sorted((found for entry in entries for found in _find(text, entry)), key=lambda one: one.start)
+    every = sorted((found for entry in entries for found in _find(text, entry)), key=lambda one: one.start)
+    general = [found for found in every if message(found.name).general]
+    if not general:
+        return every
+    rows = {text.rfind("\n", 0, found.start) for found in every if not message(found.name).general}
+    return [found for found in every if found not in general or text.rfind("\n", 0, found.start) not in rows]
 
 
 def present(text: str, needles: Needles[Needled]) -> list[Needled]:

@@ -33,9 +33,7 @@ def port_claims(snapshot: Snapshot) -> Iterator[Claim]:
 def is_wanted(snapshot: Snapshot, port: AnyPort) -> bool:
     """Whether somebody wants the port to be up: it is InfiniBand, or its network device is enabled."""
     network = network_of(snapshot, port)
-    excerpt = snapshot.origin == "dumps" and is_nameless(snapshot, port)
-    fabric = isinstance(port, Port) and (port.link_layer == "InfiniBand" or (excerpt and port.link_layer is None))
-    return bool(fabric or (network and network.enabled))
+    return bool(isinstance(port, Port) and port.link_layer == "InfiniBand" or (network and network.enabled))
 
 
 def state_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
@@ -71,11 +69,9 @@ def _doubt(role: object) -> str | None:
 def _rate_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
     """The partner of a port is no evidence: its own rate may be too low."""
     rate = rate_of(snapshot, port)
-    if rate is None or not _may_be_up(snapshot, port):
+    if rate is None or up(port) is not True:
         return None
     supports = tuple(one for one in (_of_machine(snapshot, port), _of_product(snapshot, port)) if one)
-    if isinstance(port, Port) and port.wanted_rate:
-        supports = (Support("site", port.wanted_rate, "the text says that it should have this rate"), *supports)
     equal = _of_cohort(snapshot, port)
     item = earlier_item(snapshot, "port", port.key)
     earlier = baseline(item, item.rate, rate, "its rate") if item and item.rate else ()
@@ -87,17 +83,6 @@ def _rate_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
         supports=(*supports, *((equal,) if equal else ()), *earlier),
         doubt=_COMMON if equal and not supports else None,
     )
-
-
-def is_nameless(snapshot: Snapshot, port: AnyPort) -> bool:
-    """Whether the text does not show the product of the port: equal ports may then belong to different networks."""
-    adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
-    return adapter is not None and not (adapter.address or adapter.hca_type or adapter.board_id)
-
-
-def _may_be_up(snapshot: Snapshot, port: AnyPort) -> bool:
-    """Whether the port is up, or an excerpt shows its rate without its state."""
-    return up(port) is True or (up(port) is None and snapshot.origin == "dumps")
 
 
 def _of_machine(snapshot: Snapshot, port: AnyPort) -> Support | None:
@@ -119,11 +104,12 @@ def _of_product(snapshot: Snapshot, port: AnyPort) -> Support | None:
 
 def _of_cohort(snapshot: Snapshot, port: AnyPort) -> Support | None:
     """The rate of most equal ports of this node, at least two others."""
-    others = [other for other in cohort(snapshot, port) if _may_be_up(snapshot, other)]
-    known = [rate for other in others if (rate := rate_of(snapshot, other)) is not None]
+    adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
+    known = [rate for other in cohort(snapshot, port) if up(other) and (rate := rate_of(snapshot, other)) is not None]
     usual = strict_majority(known) or (known[0] if len(known) == _SMALLEST_COHORT == known.count(known[0]) else None)
-    if usual is None or (is_nameless(snapshot, port) and any(rate < usual for rate in known)):
-        return None  # ports of unknown products: the slower ones may belong to another network
+    nameless = adapter is not None and not (adapter.address or adapter.hca_type or adapter.board_id)
+    if usual is None or (nameless and any(rate < usual for rate in known)):
+        return None  # slower ports of an unknown product may belong to another network
     return Support(
         "cohort",
         usual,

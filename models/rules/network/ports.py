@@ -27,7 +27,6 @@ AnyPort: TypeAlias = "Port | Net"
 T = TypeVar("T")
 _SMALLEST_COHORT = 2
 _RAILS = 8  # GPUs of a machine with one NIC each, of which one may be missing
-_HARDWARE = re.compile(r"(mlx[45]|bnxt_re|irdma|ionic|hfi1)_?\d")  # names that drivers of NICs give RDMA devices
 # The port name of a representor: the host side of a virtual function (Documentation/networking/switchdev.rst).
 _REPRESENTOR = re.compile(r"(c\d+)?pf\d+(vf|sf)\d+")
 
@@ -249,15 +248,12 @@ def adapter_name(snapshot: Snapshot, port: AnyPort) -> str | None:
 
 
 def _of_an_adapter(snapshot: Snapshot, port: AnyPort) -> bool:
-    """Whether a port in a dump is hardware although its function is unknown: it has a type, a board ID, InfiniBand, or
-    the name that the driver of a NIC gives.
-    """
+    """Whether a port in a dump is hardware although its function is unknown: it has a type, board ID or InfiniBand."""
     adapter = (
         snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) and snapshot.origin == "dumps" else None
     )
     wired = port.link_layer == "InfiniBand" if isinstance(port, Port) else False  # no software device uses it
-    known = adapter and (adapter.hca_type or adapter.board_id or wired or _HARDWARE.match(adapter.key))
-    return adapter is not None and adapter.address is None and bool(known)
+    return adapter is not None and adapter.address is None and bool(adapter.hca_type or adapter.board_id or wired)
 
 
 def _is_unconfigured(port: Port) -> bool:

@@ -25,6 +25,7 @@ class Header(Struct, frozen=True):
     factor: float | None = None  # bytes per second of its unit
     kinds: tuple[str, ...] = ()  # the kinds of its words
     texts: frozenset[str] = frozenset()
+    columns: tuple[str, ...] = ()  # of numbers: "unit" is a rate, "aside" is a time
 
 
 class RateRow(Struct):
@@ -40,6 +41,7 @@ class RateRow(Struct):
     size: int | None = None
     path: str = ""
     collective: str = ""
+    machine: bool = False  # its first cell is in a column of machines
 
 
 def factor_of(unit: str) -> float | None:
@@ -57,7 +59,9 @@ def header_of(words: Sequence[Word]) -> Header | None:
     units = [factor for word in words if word.kind == "unit" and (factor := factor_of(word.text))]
     if not units or any(word.kind in ("number", "size") for word in words):
         return None
-    return Header(units[0], tuple(word.kind for word in words), frozenset(word.text.lower() for word in words))
+    kinds = tuple(word.kind for word in words)
+    columns = tuple(kind for kind in kinds if kind in ("unit", "aside"))
+    return Header(units[0], kinds, frozenset(word.text.lower() for word in words), columns)
 
 
 def row_of(words: Sequence[Word], header: Header) -> RateRow:
@@ -78,14 +82,18 @@ def row_of(words: Sequence[Word], header: Header) -> RateRow:
             _add_number(row, word.text, following, behind, header)
         elif word.kind in ("size", "path", "collective"):
             _set(row, word)
-        elif word.kind not in ("plain", "unit", "device"):
+        elif word.kind not in ("plain", "unit", "device", "aside"):
             row.marks.add(word.kind)
             mark = word.kind if word.kind in (*_REFERENCES, "least", "sum") else mark
     return row
 
 
 def _with_ends(words: Sequence[Word], header: Header) -> list[Word]:
-    """Numbers in the columns "GPU from" and "GPU to" as GPUs."""
+    """Numbers in the columns "GPU from" and "GPU to" as GPUs, and no times."""
+    numbers = [place for place, word in enumerate(words) if word.kind == "number"]
+    if "aside" in header.columns and len(numbers) == len(header.columns):
+        aside = {place for place, column in zip(numbers, header.columns, strict=True) if column == "aside"}
+        words = [word for place, word in enumerate(words) if place not in aside]
     if "gpu" not in header.texts or not {"from", "src", "source", "sender"} & header.texts:
         return list(words)
     ends = [place for place, word in enumerate(words) if word.kind == "number" and word.text.isdecimal()][:2]

@@ -5,6 +5,7 @@ No tool writes these lines. A row that lacks its unit or its ends is a gap, beca
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -51,9 +52,11 @@ class _Report(Struct):
 def read(part: Part) -> Iterator[Record]:
     """The rates of flows, of pairs of nodes and of single nodes, and one NotChecked for each kind of gap."""
     report, header = _Report(part), Header()
-    lines = [(number, line, rate_words.words(cells_of(line.lstrip(" \t>")))) for number, line in part.lines()]
+    lines = [(number, line, rate_words.words(_cells(line.lstrip(" \t>")))) for number, line in part.lines()]
     single = _single_node(words for _, _, words in lines if words)
     for number, line, words in lines:
+        below = _row_of_machine(line, header)
+        words = below or words
         if not words:
             header = Header() if line.strip() and any(map(str.isalnum, line)) else header
             continue
@@ -63,11 +66,27 @@ def read(part: Part) -> Iterator[Record]:
             header = found
         elif any(word.kind in ("number", "unit") for word in words):
             header = Header() if header.factor and any(word.kind == "unit" for word in words) else header
-            _take(report, row_of(words, header), header, number, part.cite(number, line))
+            row = row_of(words, header)
+            row.machine = below is not None
+            _take(report, row, header, number, part.cite(number, line))
     yield from report.records
     yield from implied_gpus(report.records)
     yield from _nodes(report)
     yield from _gaps(report)
+
+
+def _cells(line: str) -> str:
+    """The line with blanks between its cells, also if commas separate them."""
+    return line.replace(",", " | ") if line.count(",") > 1 and " " not in line.strip() else cells_of(line)
+
+
+def _row_of_machine(line: str, header: Header) -> tuple[rate_words.Word, ...] | None:
+    """The words of a row below a column of machines: its first cell is a name of any form."""
+    found = re.match(r"[ \t|>*`]{0,20}([A-Za-z0-9][\w.-]{0,62})[ \t*`]{0,8}(?:[|,:]|[ \t])(.*)", line)
+    if not (found and rate_words.names_machines(header.texts)) or _is_nic(found[1].lower()):
+        return None
+    rest = rate_words.words(_cells(f"{found[2]} "))
+    return (rate_words.Word("name", found[1], ""), *rest) if rest and rest[0].kind == "number" else None
 
 
 def _single_node(rows: Iterator[Sequence[rate_words.Word]]) -> bool:
@@ -93,6 +112,8 @@ def _take(report: _Report, row: RateRow, header: Header, number: int, cite: Evid
 
 def _named(row: RateRow) -> tuple[str, ...]:
     """The nodes of a row about whole nodes, with the adapter if the row names one."""
+    if row.machine:
+        return tuple(row.alone)
     if len(row.pairs) == 1 and not any(map(_is_device, row.pairs[0])):
         return row.pairs[0]
     if len(row.pairs) == 1 and not _is_device(row.pairs[0][0]) and _is_nic(row.pairs[0][1]):
@@ -110,7 +131,7 @@ def _gap(row: RateRow) -> str:
         return "bits" if row.doubtful else "unit"
     if not (row.pairs or row.alone or row.collective):
         return "path" if row.path else "ends"
-    if not (row.collective or _complete(row)):
+    if not (row.collective or row.machine or _complete(row)):
         return "ends"
     if any(_is_nic(a) and _is_nic(b) for a, b in row.pairs):
         return "nics"
@@ -134,6 +155,9 @@ def _flows(part: Part, row: RateRow, cite: Evidence) -> Iterator[Record]:
         for value, _ in row.rates[:1]:
             yield part.rate(Flow(row.collective, ranks, row.size), value, cite, "bus_bandwidth")
         return
+    if _is_adapter_alone(row):
+        end, best = row.alone[0], max(value for value, _ in row.rates)
+        yield NodePair(key=end, rate=best, cites={"rate": cite})
     named: list[tuple[str, ...]] = [*row.pairs] or [(end,) for end in row.alone]
     flows = [_ends(pair, row) for pair in named]
     every = [ends for _, ends in flows]
@@ -146,6 +170,11 @@ def _flows(part: Part, row: RateRow, cite: Evidence) -> Iterator[Record]:
         flow = Flow(op, ends, row.size, "nvlink" if row.path.startswith("NV") else "", others)
         yield from _rates(part, row, flow, place, len(flows), cite)
         yield from _pair(row, ends, cite)
+
+
+def _is_adapter_alone(row: RateRow) -> bool:
+    """Whether the row has the rate of one adapter of a test of several."""
+    return not row.pairs and len(row.alone) == 1 and _is_nic(row.alone[0]) and not row.marks and row.size is None
 
 
 def _rates(part: Part, row: RateRow, flow: Flow, place: int, count: int, cite: Evidence) -> Iterator[Observation]:
