@@ -41,12 +41,23 @@ def by_cohort(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
         return
     typical = median(best[other].value for other in others)
     apart = healthy_loss(snapshot, flow, len(others))
-    slower = sum(1 for other in others if best[other].value < (1 - apart) * typical)
-    if not hops_of(snapshot.topology, flow) and slower > _MOST_SLOW * len(others):
+    slow = [other for other in others if best[other].value < (1 - apart) * typical]
+    if (
+        not hops_of(snapshot.topology, flow)
+        and len(slow) > _MOST_SLOW * len(others)
+        and not _one_end(flow, slow, others)
+    ):
         return
     source = f"median of {len(others)} equal flows of this node"
     low, high = max(0.0, 1 - apart) * typical, (1 + apart) * typical
     yield Expectation(basis="kin", low=low, typical=typical, high=high, source=source)
+
+
+def _one_end(flow: Flow, slow: Sequence[Flow], others: Sequence[Flow]) -> bool:
+    """Whether the slow flows and this one have one end in common that no fast flow has, and enough flows are fast."""
+    fast = [other for other in others if other not in slow]
+    common = set(flow.ends).intersection(*(other.ends for other in slow))
+    return len(fast) >= _SMALLEST_COHORT and bool(common.difference(*(other.ends for other in fast)))
 
 
 def others_of(snapshot: Snapshot, flow: Flow) -> list[Flow]:

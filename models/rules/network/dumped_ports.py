@@ -65,7 +65,7 @@ def has_reference(snapshot: Snapshot, port: AnyPort) -> bool:
     if not nameless(snapshot, port):
         return False
     own = isinstance(port, Net) and port.max_speed is not None and port.carrier is True
-    return own or len(_others(snapshot, port)) + 1 in _EQUAL
+    return own or _wanted(port) is not None or len(_others(snapshot, port)) + 1 in _EQUAL
 
 
 def is_tested(snapshot: Snapshot, port: Port) -> bool:
@@ -74,11 +74,11 @@ def is_tested(snapshot: Snapshot, port: Port) -> bool:
 
 
 def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
-    """The only port that is down of several equal ones."""
+    """The only port that is down of several equal ones. Any other RDMA port that is down is information."""
     if up(port) is not False or (isinstance(port, Net) and port.enabled is False):
         return
     others = _others(snapshot, port)
-    if all(up(one) is True for one in others):
+    if one_of_several(snapshot, port) and all(up(one) is True for one in others):
         name, state = port.key, "state" if isinstance(port, Port) else "carrier"
         yield Finding(
             code="nic-port-down",
@@ -93,6 +93,19 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
             cause="cable, transceiver, the port at the other end, or no subnet manager",
             evidence=cited(port, state),
         )
+    elif isinstance(port, Port):
+        yield Finding(
+            code="nic-port-down",
+            severity="info",
+            confidence="possible",
+            subject=port.key,
+            case="no role",
+            message=f"port {port.key} is down; nothing says that a cable belongs there",
+            expected="up",
+            observed="down",
+            cause="no cable, or a fault of the cable, transceiver or the port at the other end",
+            evidence=cited(port, "state"),
+        )
 
 
 def _with_device(snapshot: Snapshot, port: AnyPort) -> str:
@@ -106,6 +119,11 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     rate = _rate(port)
     if rate is None or up(port) is False:
         return
+    wanted = _wanted(port)
+    if wanted is not None:
+        if rate < wanted:
+            yield _slow(port, rate, wanted, "warning", "the text says that it should have this rate")
+        return
     others = [_rate(one) for one in _others(snapshot, port)]
     usual = others[0] if others else None
     if usual and rate < usual and len(others) + 1 in _EQUAL and others.count(usual) == len(others):
@@ -113,6 +131,10 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     elif isinstance(port, Net) and port.max_speed and port.carrier and rate <= _HALF * port.max_speed:
         far = port.max_speed >= _FAST and rate <= _TENTH * port.max_speed
         yield _slow(port, rate, port.max_speed, "warning" if far else "info", "the modes that the port supports")
+
+
+def _wanted(port: AnyPort) -> float | None:
+    return port.wanted_rate if isinstance(port, Port) else None
 
 
 def _rate(port: AnyPort) -> float | None:
@@ -166,7 +188,7 @@ def _is_of(one: Observation, port: Port) -> bool:
 
 
 RULES = (
-    Rule("nic-port-down", Port, ("state",), down, one_of_several),
+    Rule("nic-port-down", Port, ("state",), down, nameless),
     Rule("nic-port-down", Net, ("carrier",), down, one_of_several),
     Rule("nic-rate-low", Port, ("rate",), slow, has_reference),
     Rule("nic-rate-low", Net, ("speed",), slow, has_reference),

@@ -19,11 +19,13 @@ _NIC = (
     r"(?:mlx[45]_(?:bond_|gdr_)?|bnxt_re|irdma|ionic_|erdma_|efa_|rdmap|hfi1_|ibp|ib|nic|hca|roce)"
     r"[0-9]{1,3}(?:s[0-9]{1,3})?(?:f[0-9])?(?:[:/][1-4])?"
 )
+_DISK = r"(?:/dev/)?(?:nvme[0-9]{1,2}n[0-9]{1,2}|sd[a-z])"
 _WHOLE = r"(?![\w])"
+BUS_BANDWIDTH = "(?:busbw|algbw)"  # the names of nccl-tests, in GB/s
 _UNIT = r"(?:[kmgt]i?b(?:ytes?|its?)?(?:/s(?:ec)?|ps|/second|ytes/s))"
 _NUMBER = r"[0-9]{1,6}(?:[.,][0-9]{1,4})?"
 _SIZE = r"[0-9]{1,5}[ ]?(?:[kmg]i?b|bytes?|b)(?![\w/])"
-_PATH = r"(?:nv[0-9]{1,2}|pix|pxb|phb|node|sys|soc)"
+_PATH = r"(?:nv[0-9]{1,2}|pix|pxb|phb|node(?![ _-]?[0-9])|sys|soc)"
 _ARROW = r"(?:<-{1,2}>|<=>|↔|-{1,3}>|=>|→|to(?![\w])|<-{1,2}(?!>)|←)"
 _COLLECTIVE = r"(?:all[_-]?reduce|all[_-]?gather|reduce[_-]?scatter|all[_-]?to[_-]?all|alltoall|sendrecv)"
 # Words that change nothing about what was measured
@@ -74,6 +76,7 @@ _KINDS = {
     "unit": _UNIT,
     "gpu": _GPU,
     "numa": _NUMA,
+    "disk": _DISK,
     "nic": _NIC,
     "host": _HOST,
     "collective": _COLLECTIVE,
@@ -84,12 +87,12 @@ _KINDS = {
     "together": _one_of(_TOGETHER),
     "device": _DEVICE,
     "aside": _one_of(_ASIDE),
-    "plain": _one_of(_WORDS),
+    "plain": rf"{_one_of(_WORDS)}(?!-[0-9])",  # "node-01" is a name
     "number": _NUMBER,
     "name": _NODE,
 }
-_END = rf"(?:{_GPU}|{_NUMA}|{_NIC}|{_HOST})"
-_WORD = "|".join((_SIZE, _UNIT, _GPU, _NUMA, _NIC, _HOST, _COLLECTIVE, _PATH, _DEVICE, _one_of(_WORDS), _NUMBER))
+_END = rf"(?:{_GPU}|{_NUMA}|{_DISK}|{_NIC}|{_HOST})"
+_WORD = "|".join((_SIZE, _UNIT, _GPU, _NUMA, _DISK, _NIC, _HOST, _COLLECTIVE, _PATH, _DEVICE, _one_of(_WORDS), _NUMBER))
 _START = r"[ \t|*`>-]{0,8}"
 _KNOWN = rf"{_START}(?:(?:{_ARROW}|(?:{_WORD})(?![\w])){_SEPARATORS}){{2,40}}$"  # only words of the vocabulary
 _RATED = rf"{_NUMBER}[ ]?[|(*]{{0,2}}[ ]?{_UNIT}"
@@ -102,10 +105,14 @@ def _has(text: str) -> str:
 
 
 # The lines with which a report begins. A row names its ends, a kind of path or a collective.
-_ROW = _has(_RATED) + _has(rf"{_END}|nv[0-9]{{1,2}}|pix|pxb|phb|{_COLLECTIVE}") + _KNOWN
+_ROW = (
+    _has(rf"{_RATED}|{BUS_BANDWIDTH}[ =:]{{1,3}}{_NUMBER}")
+    + _has(rf"{_END}|nv[0-9]{{1,2}}|pix|pxb|phb|{_COLLECTIVE}")
+    + _KNOWN
+)
 _HEADER = (
     _has(rf"pairs?|from|src|source|sender|links?|gpus?|path|nics?|hca|device|{'|'.join(_MACHINES.split())}")
-    + r"(?![^\n]*[0-9])"
+    + r"(?![^\n]*(?<![hd])[0-9])"  # "h2d" and "d2h" are words
     + _KNOWN
 )
 _NODE_ROW = (
@@ -114,11 +121,14 @@ _NODE_ROW = (
 )
 # Numbered ends. The unit may be absent.
 _NUMBERED = rf"(?:{_GPU}|[0-9]{{1,3}})"
-_PAIR = rf"{_START}{_NUMBERED}{_BETWEEN}{_NUMBERED}{_CELLS}[0-9]{{1,4}}\.[0-9]{{1,3}}(?:[ ]?{_UNIT})?[ \t|]{{0,9}}$"
+_PAIR = (
+    rf"{_START}{_NUMBERED}{_BETWEEN}{_NUMBERED}{_CELLS}"
+    rf"(?:[0-9]{{1,4}}\.[0-9]{{1,3}}(?:[ ]?{_UNIT})?|[0-9]{{1,4}}[ ]?{_UNIT})[ \t|]{{0,9}}$"
+)
 # The lookaheads decide. What follows them is short, because the shape of a line (shapes.py) ignores lookaheads. The
 # second expression is for the line between a heading and its rows.
 BEGIN = (
-    rf"^(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?{_UNIT}"
+    rf"^(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?(?:{_UNIT}|{BUS_BANDWIDTH})"
     rf"|(?<=[)s]\n)[ \t]{{0,8}}[-=]{{20,200}}[ \t]{{0,8}}(?=\n[ \t]{{0,20}}(?:{_NIC}|{_NODE})[ \t|]{{1,20}}[0-9])"
     rf"|(?={_PAIR})[^\n]{{1,20}}?(?:->|→|↔))"
 )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ....models.bandwidth.expectations import BEFORE
 from ....models.facts.gpu import GpuPair
@@ -98,9 +99,13 @@ def _single_node(rows: Iterator[Sequence[rate_words.Word]]) -> bool:
 def _take(report: _Report, row: RateRow, header: Header, number: int, cite: Evidence) -> None:
     """Add the records of one row, or its gap."""
     row.marks |= {kind for kind in header.kinds if kind in ("both", "together", "invalid")}
-    references = [kind for kind in header.kinds if kind in ("before", "after")]
+    references = [kind for kind in header.kinds if kind in ("before", "after", "upward", "downward")]
     if len(references) == len(row.rates) == 2:
         row.rates = [(value, mark) for (value, _), mark in zip(row.rates, references, strict=True)]
+    if directions := _directions(row):
+        for one in directions:
+            _take(report, one, Header(), number, cite)
+        return
     gap = _gap(row)
     if gap:
         report.gaps.setdefault(gap, []).append(number)
@@ -108,6 +113,14 @@ def _take(report: _Report, row: RateRow, header: Header, number: int, cite: Evid
         _add_node(report, row, names, number, cite)
     else:
         report.records += _flows(report.part, row, cite)
+
+
+def _directions(row: RateRow) -> list[RateRow]:
+    """A row with a number for each direction between a GPU and its host, as two rows. Empty: another row."""
+    if row.pairs or len(row.rates) != 2 or {mark for _, mark in row.rates} != {"upward", "downward"}:
+        return []
+    marks = row.marks - {"upward", "downward"}
+    return [replace(row, rates=[(value, "")], marks=marks | {mark}) for value, mark in row.rates]
 
 
 def _named(row: RateRow) -> tuple[str, ...]:
@@ -145,7 +158,9 @@ def _gap(row: RateRow) -> str:
 def _complete(row: RateRow) -> bool:
     """Whether the row names both ends of each flow. An adapter's other end is its network."""
     known = {"upward", "downward"} & row.marks
-    return all(_is_nic(end) or not _is_device(end) or (known and end.startswith("gpu")) for end in row.alone)
+    return all(
+        _is_nic(end) or _is_disk(end) or not _is_device(end) or (known and end.startswith("gpu")) for end in row.alone
+    )
 
 
 def _flows(part: Part, row: RateRow, cite: Evidence) -> Iterator[Record]:
@@ -196,6 +211,8 @@ def _ends(ends: tuple[str, ...], row: RateRow) -> tuple[str, tuple[str, ...]]:
         memory = next((end for end in ends if end not in nics), device)
         reads = "downward" in row.marks
         return ("read", (wire, memory)) if reads else ("write", (memory, wire))
+    if len(ends) == 1 and _is_disk(ends[0]):
+        return ("write", ("host", ends[0])) if "upward" in row.marks else ("read", (ends[0], "host"))
     if len(ends) == 1:
         return "copy", (ends[0], "host") if "downward" in row.marks else ("host", ends[0])
     return "copy", ends
@@ -208,7 +225,11 @@ def _pair(row: RateRow, ends: tuple[str, ...], cite: Evidence) -> Iterator[GpuPa
 
 
 def _is_nic(end: str) -> bool:
-    return _is_device(end) and not end.startswith(("gpu", "numa", "host"))
+    return _is_device(end) and not end.startswith(("gpu", "numa", "host")) and not _is_disk(end)
+
+
+def _is_disk(end: str) -> bool:
+    return bool(re.match("nvme|sd[a-z]", end))
 
 
 def _is_device(end: str) -> bool:

@@ -25,8 +25,8 @@ _VALUE = (
     r"|remap|slowdown|brake|carrier|mhz|power limit|missing|lost|gone|off the bus|not (?:found|detected|visible)"
 )
 _COLUMN = r"gpus?|gpu[ ](?:id|index)|device|dev|nic|hca|interface|index|idx|id|port"
-# The first line of a note: a device and a value, or the names of columns. No tool's output begins with ANY_LINE alone.
-BEGIN = r"(?!)"
+BEGIN = r"^Notes on devices:[ \t]*$"
+# A device and a value, or the names of columns
 ANY_LINE = (
     rf"^(?i:(?=[^\n]{{0,200}}(?:{_VALUE}))[^\n]{{0,40}}?(?<![\w.:/-])(?:{_DEVICE})"
     rf"|[ \t|]{{0,8}}(?:{_COLUMN})[ \t]*(?:\||,|\t|[ ]{{2}})(?=[^\n]{{0,200}}(?:{_VALUE}))(?![^\n]*[0-9]))"
@@ -45,7 +45,7 @@ def read(part: Part) -> Iterator[Record]:
     columns: list[str] = []
     for number, line in part.lines():
         plain = cells_of(line).strip()
-        if not any(map(str.isalnum, plain)):
+        if not any(map(str.isalnum, plain)) or re.match(BEGIN, plain):
             continue
         if header := _header(plain):
             columns = header
