@@ -35,6 +35,7 @@ from .host import (
     placement,
     settings,
     storage,
+    unshown_machine,
 )
 from .nccl import nccl, version
 from .network import (
@@ -101,6 +102,7 @@ RULES: tuple[Rule, ...] = (
     *mounts.RULES,
     *acs.RULES,
     *settings.RULES,
+    *unshown_machine.RULES,
     *host_counters.RULES,
     *job_limits.RULES,
     *nccl.RULES,

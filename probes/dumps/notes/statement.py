@@ -14,6 +14,7 @@ from .words import Word
 
 Fields: TypeAlias = "dict[str, float | bool | str | tuple[str, ...]]"
 _MARKS = ("now", "most", "wanted")
+_LINKING = ("of", "at", "running", "run")
 _NAMES = {"width": "lanes", "lanes": "lanes", "gen": "speed", "generation": "speed", "rate": "rate", "speed": "mbits"}
 _ENDS = re.compile(r"[);|]")  # a mark does not apply behind these signs
 _ALL_LANES, _GENERATIONS = 16, range(1, 8)
@@ -86,8 +87,8 @@ def _read(found: Statement, words: Sequence[Word], first: str) -> bool:
         if _ENDS.search(word.joint):
             mark, name = first, ""
         if word.kind in _MARKS:
-            # "instead of" is one mark; what equal devices have now is what this one should have
-            mark = mark if mark == "wanted" and (word.text == "of" or first == "wanted") else word.kind
+            # "instead of" and "not at" are one mark; what equal devices have now is what this one should have
+            mark = mark if mark == "wanted" and (word.text in _LINKING or first == "wanted") else word.kind
         elif word.kind == "plain":
             name = _NAMES.get(word.text, name)
         elif word.kind == "state" and mark != "wanted":
