@@ -120,7 +120,7 @@ def _tree(collected: Recorded, prefixes: Sequence[str]) -> Input:
 
 
 def _single_file(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
-    """A single file, which must be a capture or the output of a known tool."""
+    """A capture, or a text. The verdict of a text in which nothing is known is unknown, as in a folder."""
     name, entry = file
     if isinstance(entry, Refused):
         raise BadInput(f"--from {shown}: {entry.why}")
@@ -129,14 +129,7 @@ def _single_file(shown: str, collected: Recorded, file: tuple[str, Entry]) -> In
             return Input(parse(f"{entry}\n"), SOURCES)
         except ValueError as wrong:
             raise BadInput(f"--from {shown}: {wrong}") from None
-    from ...probes.dumps import read
-
-    if isinstance(entry, str) and read.recognise(entry):
-        return Input(collected, _dumps([name]))
-    raise BadInput(
-        f"--from {shown}: neither a capture (its first line begins with '{dump_files.CAPTURE}') nor the output of a "
-        "known tool; make a capture with 'linkgauge capture FILE'"
-    )
+    return Input(collected, _dumps([name]))
 
 
 def _is_capture(entry: Entry) -> bool:

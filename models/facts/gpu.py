@@ -41,6 +41,8 @@ class Gpu(Fact, frozen=True, kw_only=True):
     pcie_width: int | None = None  # CurrPcieLinkWidth
     pcie_max_speed: float | None = None  # MaxPcieLinkGeneration: of the GPU in this machine
     pcie_max_width: int | None = None  # MaxPcieLinkWidth: of the GPU in this machine
+    pcie_wanted_width: int | None = None  # that somebody wrote it should have
+    pcie_wanted_speed: float | None = None  # that somebody wrote it should have
     pcie_own_max_speed: float | None = None  # GpuMaxPcieLinkGeneration: of the GPU alone
 
     performance_state: int | None = None  # 0 is the fastest

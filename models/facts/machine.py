@@ -124,6 +124,7 @@ class Port(Fact, frozen=True, kw_only=True):
     state: str | None = None  # "ACTIVE", "DOWN", "INIT", "ARMED"
     physical_state: str | None = None  # "LinkUp", "Polling", "Disabled"
     rate: float | None = None
+    wanted_rate: float | None = None  # that somebody wrote it should have
     lanes: str | None = None  # "4X NDR"
     link_layer: str | None = None  # "InfiniBand", "Ethernet"; EFA: "Unspecified"
     lid: int | None = None

@@ -24,8 +24,8 @@ class NicPath(Fact, frozen=True, kw_only=True):
 
 
 class NodePair(Fact, frozen=True, kw_only=True):
-    """Bandwidth between two nodes, "node1-node2", or of one node in a test of several, "node1" or "node1/mlx5_3"."""
+    """Bandwidth between two nodes, "node1-node2", or of one of several in a test: "node1", "node1/mlx5_3", "mlx5_3"."""
 
-    a: str | None = None
+    a: str | None = None  # None: an adapter, of which the text names no node
     b: str | None = None  # None: the rate of node a alone
     rate: float | None = None  # of a collective: bus bandwidth

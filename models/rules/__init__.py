@@ -18,6 +18,7 @@ from .gpu import (
     missing,
     pcie_events,
     state,
+    stated_links,
     sxid,
     xid,
 )
@@ -38,11 +39,13 @@ from .host import (
     placement,
     settings,
     storage,
+    unshown_machine,
 )
 from .nccl import nccl, version
 from .network import (
     congestion,
     dumped_counters,
+    dumped_ports,
     gid,
     logged_events,
     mtu,
@@ -84,6 +87,7 @@ RULES: tuple[Rule, ...] = (
     *state.RULES,
     *gpu_pcie.RULES,
     *few_copies.RULES,
+    *stated_links.RULES,
     *bar1.RULES,
     *nvlink.RULES,
     *nvlink_claims.RULES,
@@ -101,6 +105,7 @@ RULES: tuple[Rule, ...] = (
     *congestion.RULES,
     *port_counters.RULES,
     *dumped_counters.RULES,
+    *dumped_ports.RULES,
     *optics.RULES,
     *cuda_init.RULES,
     *placement.RULES,
@@ -115,6 +120,7 @@ RULES: tuple[Rule, ...] = (
     *mounts.RULES,
     *acs.RULES,
     *settings.RULES,
+    *unshown_machine.RULES,
     *host_counters.RULES,
     *job_limits.RULES,
     *limits_alone.RULES,

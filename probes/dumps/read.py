@@ -19,6 +19,10 @@ from .registry import READERS
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
 _HEAD = 1 << 16  # characters
 _OWN_EVENTS = ("kernel_text", "other_hosts")  # readers of parts in which no further log lines are searched
+_HOW = (
+    "paste whole outputs with their command lines (nvidia-smi -q, lspci -vv, ibstat, dmesg ...), or make a capture on "
+    "the machine: linkgauge capture FILE"
+)
 _MOST_NAMED = 5  # unknown line ranges named in a message
 
 
@@ -95,13 +99,13 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
         elif not _NOTHING.fullmatch(part.text) and not is_filler(part):
             unknown.append(part)
     if unknown or not known:
-        yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=_unknown(unknown, known))
+        why, how = _unknown(unknown, known), None if known else _HOW
+        yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=why, how=how)
 
 
 def _unknown(parts: list[Part], known: int) -> str:
-    tools = ", ".join(reader.name for reader in READERS)
     if not known:
-        return f"not in a known format (known: {tools})"
+        return "not in a known format"
     ranges = [f"{part.place(0)}" if part.place(0) == part.last else f"{part.place(0)}-{part.last}" for part in parts]
     more = f" and {len(ranges) - _MOST_NAMED} more" if len(ranges) > _MOST_NAMED else ""
     return f"lines {', '.join(ranges[:_MOST_NAMED])}{more} are not in a known format"

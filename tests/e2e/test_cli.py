@@ -71,7 +71,6 @@ MISTAKES = {
     "diagnose --from none": "--from none: No such file or directory",
     "diagnose --from ''": "--from : No such file or directory",
     "diagnose --from empty": "--from empty: the folder is empty",
-    "diagnose --from text": "--from text: neither a capture",
     "diagnose --from binary": "--from binary: a binary file",
     "diagnose --from half": "--from half: line ",
     "diagnose --from version": "--from version: line 1: this is capture format 99, and only format 1 is known here",

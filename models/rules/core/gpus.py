@@ -94,8 +94,13 @@ def reports_any(*fields: str) -> Callable[[Snapshot, Gpu], bool]:
 
 
 def gpu_cohort(snapshot: Snapshot, gpu: Gpu) -> Sequence[Gpu]:
-    """The GPUs of this node with the same product name, including this GPU. Empty if the GPU has no name."""
-    return gpus_by_name(snapshot).get(gpu.name, ()) if gpu.name else ()
+    """The GPUs of this node with the same product name, including this GPU.
+
+    If the text names no product at all, all its GPUs: nodes with different GPUs are rare. Empty if only others have a
+    name.
+    """
+    named = gpus_by_name(snapshot)
+    return named.get(gpu.name, ()) if gpu.name or named.keys() == {None} else ()
 
 
 @once_per_snapshot

@@ -27,6 +27,7 @@ from ..core.rule import Rule
 # "thermal violation" is the word of nvidia-smi dmon, which does not tell hardware from software.
 _HARDWARE = ("hardware thermal slowdown", "hardware power brake", "thermal violation")
 _BARE = "hardware slowdown"
+_SOFTWARE = "software thermal slowdown"  # common for a moment: it counts if it takes half of the clock
 # Counter, reason, and the share of time above which it counts: a tenth of the work, or more than a moment.
 _TIMES = (
     ("clocks_hw_thermal", "hardware thermal slowdown", 0.01),
@@ -47,8 +48,9 @@ def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     reasons = gpu.clock_reasons or ()
     now = [reason for reason in _HARDWARE if reason in reasons]
     bare = [_BARE] if not now and _BARE in reasons and "idle" not in reasons else []
+    bare = bare or ([_SOFTWARE] if not now and _SOFTWARE in reasons and _is_slow(gpu) is not False else [])
     spent = [share for row in _TIMES if (share := _share(snapshot, gpu, *row))]
-    if not (now or bare or spent):
+    if not (now or bare or spent) or (bare == [_SOFTWARE] and snapshot.origin != "dumps" and not spent):
         return
     what = now or bare or [spent[0][0]]
     cause, case = _cause(what)
@@ -56,7 +58,7 @@ def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     texts = [" and ".join(now or bare) + f" now{state}"] if now or bare else []
     yield Finding(
         code="gpu-throttled",
-        severity="warning",
+        severity="info" if bare == [_SOFTWARE] and not spent and _is_slow(gpu) is None else "warning",
         confidence="certain" if now else "likely",
         subject=subject_of(gpu),
         subject_name=gpu_name(snapshot, gpu),
@@ -77,6 +79,13 @@ def _cause(reasons: list[str]) -> tuple[str, str | None]:
     if any("thermal" in one for one in reasons):
         return "heat: fans, filters, coolant, the heat sink, or the room", "heat"
     return "heat, the power supply, or too much current at once", None
+
+
+def _is_slow(gpu: Gpu) -> bool | None:
+    """Whether the GPU works at less than half of its highest clock. None: not known."""
+    if gpu.clock is None or gpu.clock_max is None:
+        return None
+    return gpu.clock < _SLOW * gpu.clock_max and "idle" not in (gpu.clock_reasons or ())
 
 
 def _clock(gpu: Gpu) -> str:

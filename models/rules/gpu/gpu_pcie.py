@@ -33,10 +33,9 @@ from .pcie_events import errors as logged_errors
 _LANES = 16
 _EMULATED = "a hypervisor emulates the link; no driver shows the real one"
 _SMALLEST_COHORT = 3
-_FEW = 4  # times as many lanes as there are
 
 
-def _hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
+def is_hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the PCI bus does not show the GPU's link."""
     function = function_of(snapshot, gpu)
     return function is None or function.key not in snapshot.topology.link_below or is_emulated(snapshot, function)
@@ -50,8 +49,8 @@ def _busy(gpu: Gpu) -> bool:
 def hidden_claims(snapshot: Snapshot) -> Iterator[Claim]:
     """The claims of the links of GPUs and NICs that a hypervisor hides, from the driver and the machine type."""
     for gpu in snapshot.of(Gpu).values():
-        if gpu.pcie_width and _hidden(snapshot, gpu) and gpu.virtualization != "vGPU":
-            yield _driver_claim(snapshot, gpu, gpu.pcie_width)
+        if gpu.pcie_width and is_hidden(snapshot, gpu) and gpu.virtualization != "vGPU":
+            yield driver_claim(snapshot, gpu, gpu.pcie_width)
     shown = {gpu.address for gpu in snapshot.of(Gpu).values() if gpu.pcie_width}
     for address, function in carriers(snapshot).items():
         if is_emulated(snapshot, function):
@@ -68,7 +67,7 @@ def _emulated_claims(function: Pci, port: Pci, width_shown: bool) -> Iterator[Cl
             yield Claim(group="links", subject=function.key, quantity=quantity, observed=observed, doubt=_EMULATED)
 
 
-def _driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:
+def driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:
     """The claim of the width that the driver reads from the GPU itself."""
     product, supports = gpu_product(snapshot, gpu), []
     if lanes := _of_machine(snapshot):
@@ -101,17 +100,17 @@ def _of_machine(snapshot: Snapshot) -> Support | None:
 
 def can_be_narrow(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Select hidden links. In dumps, only those with all lanes, and those with evidence of how many there should be."""
-    if not _hidden(snapshot, gpu):
+    if not is_hidden(snapshot, gpu):
         return False
-    claim = _driver_claim(snapshot, gpu, gpu.pcie_width or 0)
+    claim = driver_claim(snapshot, gpu, gpu.pcie_width or 0)
     return snapshot.origin != "dumps" or bool(claim.supports) or claim.doubt is None
 
 
 def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """A hidden link has fewer lanes than the machine type or the board says. _below() compares it with equal GPUs."""
-    claim = _driver_claim(snapshot, gpu, gpu.pcie_width or 0)
+    claim = driver_claim(snapshot, gpu, gpu.pcie_width or 0)
     against = claim.contradicted
-    if against is None or against.by == "cohort" or not _hidden(snapshot, gpu) or narrower(snapshot, gpu):
+    if against is None or against.by == "cohort" or not is_hidden(snapshot, gpu) or narrower(snapshot, gpu):
         return
     yield Finding(
         code="pcie-link-narrow",
@@ -132,40 +131,6 @@ def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     )
 
 
-def far_narrower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """In a dump: a quarter or less of the lanes that the GPU has, and nothing else says how its slot is wired.
-
-    Half the lanes are usual for cards in servers. Four lanes are usual for consumers' cards and in laptops.
-    """
-    width, most = gpu.pcie_width or 0, gpu.pcie_max_width or 0
-    if not width or _FEW * width > most or narrower(snapshot, gpu) or any(below_evidence(snapshot, gpu)):
-        return
-    usual = width > 1 and any(word in (gpu.name or "") for word in ("GeForce", "Laptop"))
-    yield Finding(
-        code="pcie-link-narrow",
-        severity="info" if usual else "warning",
-        confidence="possible",
-        subject=subject_of(gpu),
-        subject_name=gpu_name(snapshot, gpu),
-        fact=f"runs on {_lanes(width)} of {_lanes(most)}",
-        message=f"{gpu_name(snapshot, gpu)} runs at {_lanes(width)}, the GPU supports {_lanes(most)}",
-        expected=most,
-        observed=width,
-        unit="lanes",
-        basis="capability",
-        expected_source="the largest width that its driver reports",
-        cause="a slot or riser that has only these lanes, or a link that did not train as it should",
-        location=place_of(snapshot, gpu),
-        evidence=gpu_evidence(gpu, "pcie_width", "pcie_max_width"),
-    )
-
-
-def shows_both(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """Select hidden links of dumps with few lanes. A virtual GPU has no link of its own."""
-    narrow = bool(gpu.pcie_width and gpu.pcie_max_width) and _FEW * (gpu.pcie_width or 0) <= (gpu.pcie_max_width or 0)
-    return narrow and snapshot.origin == "dumps" and _hidden(snapshot, gpu) and gpu.virtualization != "vGPU"
-
-
 def narrower(snapshot: Snapshot, gpu: Gpu) -> float | None:
     """The width of most equal GPUs of the node, if this GPU has less."""
     most = majority(other.pcie_width for other in gpu_cohort(snapshot, gpu))
@@ -182,7 +147,7 @@ def _lanes(value: float) -> str:
     return f"x{value:.0f}"
 
 
-def _has_equal(snapshot: Snapshot, gpu: Gpu) -> bool:
+def has_equal(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the GPU can be compared. A dump may show one GPU of a machine."""
     return snapshot.origin != "dumps" or len(gpu_cohort(snapshot, gpu)) >= _SMALLEST_COHORT
 
@@ -204,11 +169,11 @@ def _below(row: _Row) -> Rule:
 
     def where(snapshot: Snapshot, node: Node) -> bool:
         shown = (gpu for gpu in snapshot.of(Gpu).values() if getattr(gpu, field) is not None)
-        return any(_hidden(snapshot, gpu) and _has_equal(snapshot, gpu) for gpu in shown)
+        return any(is_hidden(snapshot, gpu) and has_equal(snapshot, gpu) for gpu in shown)
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         for gpu in snapshot.of(Gpu).values():
-            most = find(snapshot, gpu) if _hidden(snapshot, gpu) else None
+            most = find(snapshot, gpu) if is_hidden(snapshot, gpu) else None
             if most is None:
                 continue
             product = gpu_product(snapshot, gpu)
@@ -217,7 +182,7 @@ def _below(row: _Row) -> Rule:
             yield Finding(
                 code=code,
                 severity="critical" if alike else "warning",
-                confidence="likely",
+                confidence="likely" if gpu.name else "possible",
                 subject=subject_of(gpu),
                 subject_name=gpu_name(snapshot, gpu),
                 fact=f"runs at {word(is_)}, most equal GPUs at {word(most)}",
@@ -276,6 +241,5 @@ def _logged(snapshot: Snapshot, function: Pci) -> bool:
 RULES = (
     *(_below(row) for row in _BELOW),
     Rule("pcie-link-narrow", Gpu, ("pcie_width",), below_evidence, can_be_narrow),
-    Rule("pcie-link-narrow", Gpu, ("pcie_width", "pcie_max_width"), far_narrower, shows_both),
     Rule("pcie-errors", Gpu, (), replays, counts_replays),
 )

@@ -114,13 +114,14 @@ def evaluate(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChec
         if not any(its.service for _, its in _rows(snapshot, row.code or "")):  # a service hands its limits on to jobs
             yield NOT_A_JOB
         return
-    wrong = [(other, its) for other, its in _rows(snapshot, row.code or "") if _wrong(its, other)]
+    wrong = [(other, its) for other, its in _rows(snapshot, row.code or "") if wrong_values(its, other)]
     if not wrong or wrong[0][0].key != setting.key:
         return
     texts = [
-        its.says.format(value=" and ".join(_in_words(its, one) for one in _wrong(its, other))) for other, its in wrong
+        its.says.format(value=" and ".join(_in_words(its, one) for one in wrong_values(its, other)))
+        for other, its in wrong
     ]
-    value = " and ".join(_wrong(row, setting))
+    value = " and ".join(wrong_values(row, setting))
     yield Finding(
         code=row.code or "",
         severity=row.severity,
@@ -142,7 +143,7 @@ def _in_words(row: Row, value: str) -> str:
 
 def wrong_settings(snapshot: Snapshot, code: str) -> frozenset[str]:
     """The names of the settings of this code with unwanted values."""
-    return frozenset(other.key for other, its in _rows(snapshot, code) if _wrong(its, other))
+    return frozenset(other.key for other, its in _rows(snapshot, code) if wrong_values(its, other))
 
 
 def _rows(snapshot: Snapshot, code: str) -> Iterator[tuple[Setting, Row]]:
@@ -173,7 +174,7 @@ def _is(snapshot: Snapshot, name: str, patterns: tuple[str, ...]) -> bool:
     return setting is not None and setting.value is not None and _matches(setting.value, patterns)
 
 
-def _wrong(row: Row, setting: Setting) -> list[str]:
+def wrong_values(row: Row, setting: Setting) -> list[str]:
     """The values of the setting (one, or several with ", " between them) that the row does not want."""
     return [value for value in (setting.value or "").split(", ") if value and not _right(row, value)]
 

@@ -129,12 +129,16 @@ def shared_memory(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]
 
 
 _SYMPTOMS = {
-    "queue pair": "an RDMA connection could not be made",
-    "completion": "a message over RDMA was not delivered",
-    "connection": "the connection to another rank broke",
-    "provider": "its libfabric plugin found no provider: without EFA it uses sockets",
-    "hang": "it hangs",
-    "CUDA": "a GPU operation failed",
+    "queue pair": "NCCL failed: an RDMA connection could not be made ({error})",
+    "completion": "NCCL failed: a message over RDMA was not delivered ({error})",
+    "connection": "NCCL failed: the connection to another rank broke ({error})",
+    "provider": "NCCL failed: its libfabric plugin found no provider: without EFA it uses sockets ({error})",
+    "hang": "a job failed: it hangs ({error})",
+    "CUDA": "NCCL failed: a GPU operation failed ({error})",
+    "communicator": "the ranks of a communicator do not agree ({error})",
+    "warning": "NCCL warns: {error}",
+    "sockets": "NCCL sends between nodes over {error}: it uses no RDMA device",
+    "wrong values": "a collective returned wrong values ({error}): a link or the memory of a GPU changes data",
 }
 
 
@@ -144,12 +148,11 @@ def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
         return  # the cause is the unreachable address: network/gid.py
     if unready(failure) or mismatched(snapshot, failure):
         return  # nvlink/cuda_init.py
-    what = _SYMPTOMS[failure.key]
     yield Finding(
         code="not-enough-evidence",
         severity="info",
         subject="node",
-        message=f"{'a job' if failure.key == 'hang' else 'NCCL'} failed: {what} ({failure.error})",
+        message=_SYMPTOMS[failure.key].replace("{error}", str(failure.error)),
         observed=failure.error,
         cause="the log alone does not tell; findings beside this one may",
         evidence=cited(failure, "text"),

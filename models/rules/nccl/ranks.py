@@ -36,14 +36,35 @@ def with_ranks(snapshot: Snapshot, findings: Iterable[Finding]) -> list[Finding]
             found[index] = _with(found[index], name, ranks)
         else:
             found.append(_symptom(gpu, ranks))
+    others = _elsewhere(snapshot) if snapshot.origin == "dumps" else []
+    if others and not any(one.severity != "info" for one in found):
+        found.append(_of_job(others))
     return found
+
+
+def _elsewhere(snapshot: Snapshot) -> list[Rank]:
+    """The ranks that are not known to use a GPU of this node."""
+    ours = {rank.key for ranks in _by_gpu(snapshot).values() for rank in ranks}
+    return [rank for rank in snapshot.of(Rank).values() if rank.key not in ours]
+
+
+def _of_job(ranks: Sequence[Rank]) -> Finding:
+    """A dump is of the job, and no report about the node of the rank follows."""
+    return Finding(
+        code="not-enough-evidence",
+        severity="info",
+        confidence=_confidence(ranks),
+        subject="node",
+        message=_sentence(ranks),
+        cause="the process of the rank, its GPU, another rank that it waits for, or a link",
+        case="rank",
+        evidence=tuple(rank.cites["state"] for rank in ranks[:_MOST] if "state" in rank.cites),
+    )
 
 
 def other_ranks(snapshot: Snapshot) -> Iterator[NotChecked]:
     """The ranks that are not known to use a GPU of this node, in one sentence."""
-    ours = {rank.key for ranks in _by_gpu(snapshot).values() for rank in ranks}
-    others = [rank for rank in snapshot.of(Rank).values() if rank.key not in ours]
-    if others:
+    if others := _elsewhere(snapshot):
         why = f"not known to use a GPU of this node: {_sentence(others)}"
         how = "run linkgauge diagnose on the hosts of these ranks"
         yield NotChecked(what="Rank", subject="node", reason=Reason.OTHER_CONTEXT, detail=why, how=how)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from ...facts.machine import Net, Node, Port, Rdma
 from ...facts.records import Evidence
-from ...facts.units import as_gigabits, as_utc
+from ...facts.units import as_gigabits, as_utc, from_gigabits
 from ...inventory.inventory import UP
 from ...inventory.nic_ports import both_ends
 from ...inventory.present import earlier_item, removed
@@ -36,6 +36,8 @@ from .ports import (
 
 _LANES = 4  # of an InfiniBand port; a cable that splits it has two lanes at each end
 _ONE_LANE = "an InfiniBand port has four lanes, and this one runs on a single lane"
+_SDR = from_gigabits(10)  # of four lanes, or of one lane of QDR
+_SLOWEST = "10 Gb/s is the lowest speed of InfiniBand (SDR): the two ends did not agree on a higher one"
 _LIDS = 0xBFFF  # the highest address of a port (InfiniBand Architecture Specification, 4.1.3)
 
 
@@ -114,7 +116,7 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     function = function_of(snapshot, port)
     yield Finding(
         code="nic-rate-low",
-        severity=role.severity if role else "warning" if source == _ONE_LANE else "info",
+        severity=role.severity if role else "warning" if source in (_ONE_LANE, _SLOWEST) else "info",
         confidence=_confidence(role),
         subject=port.key,
         subject_name=adapter_name(snapshot, port),
@@ -137,9 +139,14 @@ def _confidence(role: Role | None) -> Literal["certain", "likely"]:
 
 
 def _able(snapshot: Snapshot, port: AnyPort, rate: float) -> tuple[Basis, float, str] | None:
-    """What the port itself shows: one lane of the four of each InfiniBand port, or the speeds of both ends."""
-    if isinstance(port, Port) and port.link_layer == "InfiniBand" and (port.lanes or "").startswith("1X"):
-        return "capability", _LANES * rate, _ONE_LANE
+    """What the port itself shows: one lane of the four of each InfiniBand port, its lowest speed, or the speeds of both
+    ends.
+    """
+    if isinstance(port, Port) and port.link_layer == "InfiniBand":
+        if (port.lanes or "").startswith("1X"):
+            return "capability", _LANES * rate, _ONE_LANE
+        if rate <= _SDR:
+            return "capability", _LANES * _SDR, _SLOWEST
     return _both_ends(network_of(snapshot, port))
 
 

@@ -82,12 +82,15 @@ def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecke
 
 def _alone(snapshot: Snapshot, own: NodePair) -> Iterator[Finding]:
     """A finding if a node or its adapter is slow in a test of which most nodes have equal results."""
-    others = [one.rate or 0 for one in snapshot.of(NodePair).values() if one.b is None and one.key != own.key]
+    same = [one for one in snapshot.of(NodePair).values() if one.b is None and (one.a is None) == (own.a is None)]
+    others = [one.rate or 0 for one in same if one.key != own.key]
     usual = median(others) if len(others) >= _FEWEST_OTHERS else 0
     equal = sum(_SLOW * usual <= rate <= usual / _SLOW for rate in others)
-    if (own.rate or 0) < _SLOW * usual and equal >= _MOST * len(others):
+    # Adapters of one machine may belong to two networks: one that differs is a fault, several are not.
+    fewest = len(others) if own.a is None else _MOST * len(others)
+    if (own.rate or 0) < _SLOW * usual and equal >= fewest:
         yield Finding(
-            code="node-slow",
+            code="bandwidth-low" if own.a is None else "node-slow",
             severity="warning",
             confidence="likely",
             subject=own.a or own.key,

@@ -10,11 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from ....models.catalog.log_messages import KERNEL, PROGRAMS
 from ....models.catalog.settings import settings
 from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Nccl, NcclFailure, Port, Rdma, Setting, Transport
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
+from ...kernel_log.messages import catalog, find_messages
 from ..core.part import Part
 from ..host import nccl_graph
 from ..host.nccl_graph import address
@@ -45,7 +47,8 @@ _CHANNEL = re.compile(
 )
 _PORTS = re.compile(r"NET/IB ?: Using (?P<ports>[^\n]*)")
 _PORT = re.compile(r"\[(?P<number>\d{1,4})\](?P<device>[\w.-]+):(?P<port>\d+)/(?P<layer>IB|RoCE)\b")
-_DIRECT = re.compile(r"GPU Direct RDMA (?P<state>Enabled|Disabled) for HCA \d+ '(?P<device>[\w.-]+)")
+# "NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eth0'" is about a network device without RDMA.
+_DIRECT = re.compile(r"(?<!NET/Socket : )GPU Direct RDMA (?P<state>Enabled|Disabled) for HCA \d+ '(?P<device>[\w.-]+)")
 _WARNING = re.compile(
     r"NCCL WARN [^\n]{0,300}?(?:"
     r"\b(?:ibv_reg_\w{0,9}mr\w{0,9}|fi_mr_reg\w{0,9}) failed[^\n]{0,200}?(?P<registration>Cannot allocate memory)"
@@ -58,6 +61,11 @@ _WARNING = re.compile(
     r"|(?P<connection>Connection (?:refused|reset by peer|timed out|closed by remote peer)|No route to host)"
     r")[^\n]*"
 )
+_ANY_WARNING = re.compile(r"NCCL WARN (?P<text>[^\n]{1,300})")
+# Warnings of healthy logs: the library asks for what a virtual machine, or a host without InfiniBand, does not have.
+_HARMLESS = re.compile(r"Could not find real path|KV Convert to int|libibverbs|No device found|libnccl-net|No plugin")
+# "comm 0x55 rank 0 nRanks 16 nNodes 2": communicators of several nodes
+_NODES = re.compile(r" n[Nn]odes (?P<nodes>\d{1,6})\b")
 _KINDS = {
     "registration": "memory registration",
     "shared": "shared memory",
@@ -71,6 +79,7 @@ _SIZE = re.compile(r"\(size (\d{1,15})\)| to (\d{1,15}) bytes")
 _NO_SPACE = "No space left on device"
 _LAYERS = {"IB": "InfiniBand", "RoCE": "Ethernet"}
 _MOST_PAIRS = 4096
+_MOST_WARNINGS = 64  # warnings that are compared with the catalog
 
 
 def read(part: Part) -> Iterator[Record]:
@@ -83,6 +92,8 @@ def read(part: Part) -> Iterator[Record]:
     yield from _devices(log)
     yield from _transports(log, {rank: gpu.key for rank, gpu in gpus.items()})
     yield from _failures(log)
+    yield from _unexplained(log)
+    yield from _sockets(log)
     places = {gpu.address: gpu.key for gpu in gpus.values() if gpu.address}
     yield from nccl_graph.read(log.text, log.cite, places, _numbers(log))
 
@@ -242,6 +253,28 @@ def _failures(log: _Log) -> Iterator[NcclFailure]:
             count=counts[kind],
             cites={"text": line},
         )
+
+
+def _unexplained(log: _Log) -> Iterator[NcclFailure]:
+    """The first warning that neither a kind of failure above nor a message of the catalog explains."""
+    known = {found.start() for found in _WARNING.finditer(log.text)}
+    lines = [found for found in _ANY_WARNING.finditer(log.text) if found.start() not in known]
+    lines = [found for found in lines if not _HARMLESS.search(found["text"])][:_MOST_WARNINGS]
+    if others := [found for found in lines if not find_messages(found[0], catalog(*KERNEL, *PROGRAMS))]:
+        line = log.cite(others[0])
+        text = others[0]["text"].strip()
+        yield NcclFailure(key="warning", error=text, text=line.text, count=len(others), cites={"text": line})
+
+
+def _sockets(log: _Log) -> Iterator[NcclFailure]:
+    """Whether the library sends between nodes over TCP sockets."""
+    found = next((one for one in _CHANNEL.finditer(log.text) if one[3].startswith("NET/Socket")), None)
+    if found is None and any(int(one["nodes"]) > 1 for one in _NODES.finditer(log.text)):
+        networks = list(_NETWORK.finditer(log.text))
+        found = networks[0] if networks and all(one["network"].startswith("Socket") for one in networks) else None
+    if found:
+        line = log.cite(found)
+        yield NcclFailure(key="sockets", error="TCP sockets", text=line.text, count=1, cites={"text": line})
 
 
 def _count(digits: str) -> int | None:

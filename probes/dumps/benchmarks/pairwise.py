@@ -1,15 +1,15 @@
-"""Tables of a collective between pairs of nodes: "node1,node2 88.36", bus bandwidth in GB/s.
+"""Tables of a collective between pairs of nodes: "node1,node2 88.36", and matrices of nodes, bus bandwidth in GB/s.
 
-Scripts around nccl-tests write them; no tool has this name.
+Scripts around nccl-tests and perftest write them; no tool has this name. In a matrix only the ratios count.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ....models.facts.network_paths import NodePair
-from ....models.facts.records import Record
+from ....models.facts.records import Evidence, Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
 
@@ -17,7 +17,22 @@ from ..core.part import Part
 _NAME = r"(?!(?i:gpu|cuda|numa|mlx5_|host\b|cpu))[A-Za-z][\w.-]{0,62}"
 _JOINT, _RATE = r"(?:,[ \t]?|[ \t]?<->[ \t]?)", r"[0-9]{1,4}\.[0-9]{1,3}"
 _END = r"[ \t]*(?:GB/s[ \t]*)?(?:#.*)?"
-BEGIN = rf"^[ \t]*{_NAME}{_JOINT}{_NAME}[ \t:,]+{_RATE}{_END}$"
+# A heading of names with the first row: its name, and an empty cell for the node itself
+_NODE = (
+    r"(?!(?i:gpu|nic|mlx|numa|cpu|link|rank|port|lane|ch|step|dev|sd[a-z]|nvme|md))[A-Za-z][A-Za-z_.-]{0,40}[0-9]{1,5}"
+)
+_OWN = r"(?:-{1,3}|X|x|nan|NaN|N/A|0(?:\.0{1,4})?)"
+_HEADING = (
+    rf"[ \t|]{{0,40}}(?:[A-Za-z/\\>]{{1,12}}[ \t|]{{1,20}})?{_NODE}(?:[ \t|]{{1,20}}{_NODE}){{2,63}}[ \t|]{{0,8}}"
+)
+BEGIN = (
+    rf"^(?:[ \t]*{_NAME}{_JOINT}{_NAME}[ \t:,]+{_RATE}{_END}$"
+    rf"|{_HEADING}\n(?:[-|: \t]{{3,200}}\n)?[ \t|]{{0,8}}{_NODE}[ \t|]{{1,20}}{_OWN}[ \t|]{{1,20}}[0-9])"
+)
+_COLUMNS = re.compile(_HEADING)
+_CELLS = re.compile(
+    rf"[ \t|]{{0,8}}({_NODE})((?:[ \t|]{{1,20}}(?:{_OWN}|[0-9]{{1,6}}(?:\.[0-9]{{1,3}})?)){{3,64}})[ \t|]{{0,8}}"
+)
 _ROW = re.compile(rf"[ \t]*({_NAME}){_JOINT}({_NAME})[ \t:,]+({_RATE}){_END}")
 
 
@@ -27,7 +42,14 @@ def read(part: Part) -> Iterator[Record]:
     If a pair was measured several times, the highest: disturbances only lower a measurement.
     """
     best: dict[str, NodePair] = {}
+    columns: list[str] = []
     for number, line in part.lines():
+        if _COLUMNS.fullmatch(line):
+            columns = re.findall(_NODE, line)
+        elif columns and (cells := _CELLS.fullmatch(line)):
+            values = re.sub(r"\|", " ", cells[2]).split()
+            yield from _row(cells[1], dict(zip(columns, values, strict=False)), part.cite(number, line))
+            continue
         row = _ROW.fullmatch(line)
         if row and row[1] != row[2]:
             key, rate = f"{row[1]}-{row[2]}", from_gigabytes(float(row[3]))
@@ -35,3 +57,11 @@ def read(part: Part) -> Iterator[Record]:
             if known is None or (known.rate or 0) < rate:
                 best[key] = NodePair(key=key, a=row[1], b=row[2], rate=rate, cites={"rate": part.cite(number, line)})
     yield from best.values()
+
+
+def _row(node: str, values: Mapping[str, str], cite: Evidence) -> Iterator[NodePair]:
+    """The rates of a row of a matrix: from its node to those of the columns."""
+    for other, text in values.items():
+        if other != node and re.fullmatch(r"[0-9.]{1,10}", text) and float(text):
+            rate = from_gigabytes(float(text))
+            yield NodePair(key=f"{node}-{other}", a=node, b=other, rate=rate, cites={"rate": cite})

@@ -10,12 +10,14 @@ from msgspec.structs import replace
 
 from ....models.facts.records import Flow, Observation, Record
 from ....models.facts.units import GIB, KIB, MIB
-from .rate_words import Word
+from .rate_words import BUS_BANDWIDTH, Word
 
 _PREFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _BINARY = {"k": KIB, "m": MIB, "g": GIB, "t": GIB * KIB}
 _SIZES = {"k": KIB, "m": MIB, "g": GIB, "": 1}
-_ENDS = frozenset({"gpu", "numa", "nic", "host", "name"})
+_ENDS = frozenset({"gpu", "numa", "disk", "nic", "host", "name"})
+_DIRECTIONS = frozenset({"upward", "downward"})
+_GIGA = 1e9
 _REFERENCES = frozenset({"before", "after"})
 
 
@@ -25,6 +27,7 @@ class Header(Struct, frozen=True):
     factor: float | None = None  # bytes per second of its unit
     kinds: tuple[str, ...] = ()  # the kinds of its words
     texts: frozenset[str] = frozenset()
+    columns: tuple[str, ...] = ()  # of numbers: "unit" is a rate, "aside" is a time
 
 
 class RateRow(Struct):
@@ -40,6 +43,7 @@ class RateRow(Struct):
     size: int | None = None
     path: str = ""
     collective: str = ""
+    machine: bool = False  # its first cell is in a column of machines
 
 
 def factor_of(unit: str) -> float | None:
@@ -55,18 +59,22 @@ def factor_of(unit: str) -> float | None:
 def header_of(words: Sequence[Word]) -> Header | None:
     """The header of a table: a unit, or the words for before and after, and no number."""
     units = [factor for word in words if word.kind == "unit" and (factor := factor_of(word.text))]
+    if not units and any(re.fullmatch(BUS_BANDWIDTH, word.text.lower()) for word in words):
+        units = [_GIGA]
     named = bool(units) or {word.kind for word in words} >= _REFERENCES
     if not named or any(word.kind in ("number", "size") for word in words):
         return None
-    return Header(
-        units[0] if units else None, tuple(word.kind for word in words), frozenset(word.text.lower() for word in words)
-    )
+    kinds = tuple(word.kind for word in words)
+    columns = tuple(kind for kind in kinds if kind in ("unit", "aside"))
+    return Header(units[0] if units else None, kinds, frozenset(word.text.lower() for word in words), columns)
 
 
 def row_of(words: Sequence[Word], header: Header) -> RateRow:
     """The row by its words. `header` gives what the row does not repeat."""
     row, arrow, mark = RateRow(), "", ""
     words = _with_ends(words, header)
+    if not header.factor and any(re.fullmatch(BUS_BANDWIDTH, word.text.lower()) for word in words):
+        header = replace(header, factor=_GIGA)
     first = next((word.kind for word in words if word.kind in ("number", *_REFERENCES)), "")
     for place, word in enumerate(words):
         following = words[place + 1] if place + 1 < len(words) else None
@@ -81,23 +89,30 @@ def row_of(words: Sequence[Word], header: Header) -> RateRow:
             _add_number(row, word.text, following, behind, header)
         elif word.kind in ("size", "path", "collective"):
             _set(row, word)
-        elif word.kind not in ("plain", "unit", "device"):
+        elif word.kind not in ("plain", "unit", "device", "aside"):
             row.marks.add(word.kind)
-            mark = word.kind if word.kind in (*_REFERENCES, "least", "sum") else mark
+            mark = word.kind if word.kind in (*_REFERENCES, *_DIRECTIONS, "least", "sum") else mark
     return row
 
 
 def _with_ends(words: Sequence[Word], header: Header) -> list[Word]:
-    """Numbers in the columns "GPU from" and "GPU to" as GPUs."""
-    if "gpu" not in header.texts or not {"from", "src", "source", "sender"} & header.texts:
+    """Numbers in the columns "GPU from" and "GPU to" as GPUs, and no times."""
+    numbers = [place for place, word in enumerate(words) if word.kind == "number"]
+    if "aside" in header.columns and len(numbers) == len(header.columns):
+        aside = {place for place, column in zip(numbers, header.columns, strict=True) if column == "aside"}
+        words = [word for place, word in enumerate(words) if place not in aside]
+    if "gpu" not in header.texts or any(word.kind in _ENDS for word in words):
         return list(words)
-    ends = [place for place, word in enumerate(words) if word.kind == "number" and word.text.isdecimal()][:2]
+    count = 2 if {"from", "src", "source", "sender"} & header.texts else 1
+    ends = [place for place, word in enumerate(words) if word.kind == "number" and word.text.isdecimal()][:count]
     return [Word("gpu", f"gpu{word.text}", word.joint) if at in ends else word for at, word in enumerate(words)]
 
 
 def _name(word: Word) -> str:
     """The end as facts name it: "gpu3", "numa0", "mlx5_0", "host"."""
     number = re.search(r"(?<![0-9])[0-9]+$", word.text)
+    if word.kind == "disk":
+        return word.text.lower().removeprefix("/dev/")
     if word.kind in ("gpu", "numa") and number:
         return f"{word.kind}{int(number[0])}"
     return "host" if word.kind == "host" else word.text if word.kind == "name" else word.text.lower()

@@ -6,7 +6,7 @@ A line counts only if each of its words is in this vocabulary. Prose and logs co
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 
 from msgspec import Struct
@@ -16,14 +16,16 @@ _DEVICE = r"(?:gpu|device|dev|nic|hca)(?![ _#:-]?[0-9])"  # "gpu 0" is one word
 _HOST = r"(?:host|cpu[0-9]{0,2}|sysmem|dram|pinned host)"
 _NUMA = r"numa(?:[ _-]?node)?[ _-]?[0-9]{1,3}"
 _NIC = (
-    r"(?:mlx[45]_(?:bond_)?|bnxt_re|irdma|ionic_|erdma_|efa_|rdmap|hfi1_|ibp|ib|nic|hca|roce)"
+    r"(?:mlx[45]_(?:bond_|gdr_)?|bnxt_re|irdma|ionic_|erdma_|efa_|rdmap|hfi1_|ibp|ib|nic|hca|roce)"
     r"[0-9]{1,3}(?:s[0-9]{1,3})?(?:f[0-9])?(?:[:/][1-4])?"
 )
+_DISK = r"(?:/dev/)?(?:nvme[0-9]{1,2}n[0-9]{1,2}|sd[a-z])"
 _WHOLE = r"(?![\w])"
+BUS_BANDWIDTH = "(?:busbw|algbw)"  # the names of nccl-tests, in GB/s
 _UNIT = r"(?:[kmgt]i?b(?:ytes?|its?)?(?:/s(?:ec)?|ps|/second|ytes/s))"
 _NUMBER = r"[0-9]{1,6}(?:[.,][0-9]{1,4})?"
 _SIZE = r"[0-9]{1,5}[ ]?(?:[kmg]i?b|bytes?|b)(?![\w/])"
-_PATH = r"(?:nv[0-9]{1,2}|pix|pxb|phb|node|sys|soc)"
+_PATH = r"(?:nv[0-9]{1,2}|pix|pxb|phb|node(?![ _-]?[0-9])|sys|soc)"
 _ARROW = r"(?:<-{1,2}>|<=>|↔|-{1,3}>|=>|→|to(?![\w])|<-{1,2}(?!>)|←)"
 _COLLECTIVE = r"(?:all[_-]?reduce|all[_-]?gather|reduce[_-]?scatter|all[_-]?to[_-]?all|alltoall|sendrecv)"
 # Words that change nothing about what was measured
@@ -32,8 +34,11 @@ _PLAIN = (
     "result results measured reaches gets is at over via with link links pair pairs path type topology nvlink pcie ce "
     "dma unidirectional unidir uni one-way oneway pinned avg average mean median max best peak gpus ranks "
     "acs iommu on off enabled disabled fix change reseat "
-    "nodes time the in of from src dst source destination sender receiver ends test message size ok hdr ndr edr"
+    "time the in of from src dst source destination sender receiver ends test message size ok hdr ndr edr usec us ms "
+    "msec"
 )
+_MACHINES = "node nodes host hosts hostname server servers machine machines rail rails ip"  # heads of columns
+_ASIDE = "latency lat"  # columns of numbers that are no rates
 _BOTH = "bidirectional bidir bi both duplex two-way directions"
 _TOGETHER = "concurrent concurrently simultaneous simultaneously parallel together same"
 _MARKS = {
@@ -48,7 +53,7 @@ _MARKS = {
     "downward": "d2h dtoh read",
     "invalid": "pageable unpinned loopback debug single-threaded single-thread",
 }
-_WORDS = " ".join((_PLAIN, _BOTH, _TOGETHER, *_MARKS.values()))
+_WORDS = " ".join((_PLAIN, _BOTH, _TOGETHER, _MACHINES, _ASIDE, *_MARKS.values()))
 # Each line has one division into words, so that no line takes long: no separator can be part of a number or an arrow.
 _SEPARATORS = r"(?:[ \t|;:=()\[\]*`~≈+&/]|[.,](?![0-9])|-(?![->])){0,16}"
 
@@ -57,6 +62,8 @@ def _one_of(words: str) -> str:
     return "(?:" + "|".join(re.escape(word) for word in sorted(set(words.split()), key=len, reverse=True)) + ")"
 
 
+# A machine or a rail of the network with its number, or an address
+_NUMBERED_NODE = r"(?:(?:node|rail|server|machine)[ #]{1,2}[0-9]{1,4}|(?:[0-9]{1,3}\.){3}[0-9]{1,3})"
 # A node has a number. Network devices, disks and counted things are no nodes.
 _NODE = (
     r"(?:(?!eth|en[opsx][0-9]|wl|sd[a-z]|nvme|md[0-9]|dm-|vd[a-z]|loop|docker|veth|br[0-9]|bond|epoch|step|iter|stage"
@@ -65,10 +72,12 @@ _NODE = (
 )
 # By kind, in the order in which they are tried
 _KINDS = {
+    "numbered": _NUMBERED_NODE,
     "size": _SIZE,
     "unit": _UNIT,
     "gpu": _GPU,
     "numa": _NUMA,
+    "disk": _DISK,
     "nic": _NIC,
     "host": _HOST,
     "collective": _COLLECTIVE,
@@ -78,12 +87,13 @@ _KINDS = {
     **{name: _one_of(words) for name, words in _MARKS.items()},
     "together": _one_of(_TOGETHER),
     "device": _DEVICE,
-    "plain": _one_of(_WORDS),
+    "aside": _one_of(_ASIDE),
+    "plain": rf"{_one_of(_WORDS)}(?!-[0-9])",  # "node-01" is a name
     "number": _NUMBER,
     "name": _NODE,
 }
-_END = rf"(?:{_GPU}|{_NUMA}|{_NIC}|{_HOST})"
-_WORD = "|".join((_SIZE, _UNIT, _GPU, _NUMA, _NIC, _HOST, _COLLECTIVE, _PATH, _DEVICE, _one_of(_WORDS), _NUMBER))
+_END = rf"(?:{_GPU}|{_NUMA}|{_DISK}|{_NIC}|{_HOST})"
+_WORD = "|".join((_SIZE, _UNIT, _GPU, _NUMA, _DISK, _NIC, _HOST, _COLLECTIVE, _PATH, _DEVICE, _one_of(_WORDS), _NUMBER))
 _START = r"[ \t|*`>-]{0,8}"
 _KNOWN = rf"{_START}(?:(?:{_ARROW}|(?:{_WORD})(?![\w])){_SEPARATORS}){{2,40}}$"  # only words of the vocabulary
 _RATED = rf"{_NUMBER}[ ]?[|(*]{{0,2}}[ ]?{_UNIT}"
@@ -96,24 +106,40 @@ def _has(text: str) -> str:
 
 
 # The lines with which a report begins. A row names its ends, a kind of path or a collective.
-_ROW = _has(_RATED) + _has(rf"{_END}|nv[0-9]{{1,2}}|pix|pxb|phb|{_COLLECTIVE}") + _KNOWN
-_HEADER = _has("pairs?|from|src|source|sender|links?|gpus?|path|nics?") + r"(?![^\n]*[0-9])" + _KNOWN
+_ROW = (
+    _has(rf"{_RATED}|{BUS_BANDWIDTH}[ =:]{{1,3}}{_NUMBER}")
+    + _has(rf"{_END}|nv[0-9]{{1,2}}|pix|pxb|phb|{_COLLECTIVE}")
+    + _KNOWN
+)
+_HEADER = (
+    _has(rf"pairs?|from|src|source|sender|links?|gpus?|path|nics?|hca|device|{'|'.join(_MACHINES.split())}")
+    + r"(?![^\n]*(?<![hd])[0-9])"  # "h2d" and "d2h" are words
+    + _KNOWN
+)
 _CHANGE = _has("before") + _has("after") + r"(?![^\n]*[0-9])" + _KNOWN
-_NODE_ROW = rf"{_START}{_NODE}(?:(?:{_BETWEEN}|[ ]?[,-][ ]?){_NODE})?{_CELLS}(?:{_NIC}{_CELLS})?{_RATED}[ \t|]{{0,9}}$"
+_NODE_ROW = (
+    rf"{_START}(?:{_NUMBERED_NODE}|{_NODE})(?:(?:{_BETWEEN}|[ ]?[,-][ ]?){_NODE})?{_CELLS}"
+    rf"(?:{_NIC}{_CELLS})?{_RATED}[ \t|]{{0,9}}$"
+)
 # Numbered ends. The unit may be absent.
 _NUMBERED = rf"(?:{_GPU}|[0-9]{{1,3}})"
-_PAIR = rf"{_START}{_NUMBERED}{_BETWEEN}{_NUMBERED}{_CELLS}[0-9]{{1,4}}\.[0-9]{{1,3}}(?:[ ]?{_UNIT})?[ \t|]{{0,9}}$"
+_PAIR = (
+    rf"{_START}{_NUMBERED}{_BETWEEN}{_NUMBERED}{_CELLS}"
+    rf"(?:[0-9]{{1,4}}\.[0-9]{{1,3}}(?:[ ]?{_UNIT})?|[0-9]{{1,4}}[ ]?{_UNIT})[ \t|]{{0,9}}$"
+)
 # A title that names the way of copies between host and GPUs, above a row of one GPU.
 _TO = "[ -]?(?:to|->|2)[ -]?"
 _WAY = rf"(?:h2d|d2h|htod|dtoh|(?:host|cpu){_TO}(?:device|gpu)|(?:device|gpu){_TO}(?:host|cpu))"
 _TITLED = (
     rf"[ \t|*#>`-]{{0,8}}(?:pinned )?{_WAY}[^\n0-9]{{0,40}}\n[ \t|*`>-]{{0,8}}{_GPU}{_CELLS}{_RATED}[ \t|]{{0,9}}$"
 )
-# The lookaheads decide. What follows them is short, because the shape of a line (shapes.py) ignores lookaheads.
+# The lookaheads decide. What follows them is short, because the shape of a line (shapes.py) ignores lookaheads. The
+# second expression is for the line between a heading and its rows.
 BEGIN = (
-    rf"^(?![ \t]{{0,8}}[0-9]{{1,6}}:)(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?{_UNIT}"
+    rf"^(?![ \t]{{0,8}}[0-9]{{1,6}}:)(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?(?:{_UNIT}|{BUS_BANDWIDTH})"
     rf"|(?={_CHANGE})[^\n]{{0,60}}?before"
     rf"|(?={_TITLED})[^\n]{{0,40}}?{_WAY}"
+    rf"|(?<=[)s]\n)[ \t]{{0,8}}[-=]{{20,200}}[ \t]{{0,8}}(?=\n[ \t]{{0,20}}(?:{_NIC}|{_NODE})[ \t|]{{1,20}}[0-9])"
     rf"|(?={_PAIR})[^\n]{{1,20}}?(?:->|→|↔))"
 )
 
@@ -152,9 +178,14 @@ def _words(line: str) -> Iterator[Word | None]:
         if not found:
             break
         kind = found.lastgroup or ""
-        yield Word(kind, found[kind], found["joint"])
+        yield Word("name" if kind == "numbered" else kind, found[kind], found["joint"])
         place = found.end()
     yield None
+
+
+def names_machines(texts: Collection[str]) -> bool:
+    """Whether the words of a heading name a column of machines."""
+    return any(text in _MACHINES.split() for text in texts)
 
 
 def is_device(name: str) -> bool:

@@ -5,10 +5,12 @@ No tool writes these lines. A row that lacks its unit or its ends is a gap, beca
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ....models.bandwidth.expectations import BEFORE
 from ....models.facts.gpu import GpuPair
@@ -51,10 +53,12 @@ class _Report(Struct):
 def read(part: Part) -> Iterator[Record]:
     """The rates of flows, of pairs of nodes and of single nodes, and one NotChecked for each kind of gap."""
     report, header, way, in_table = _Report(part), Header(), "", False
-    lines = [(number, line, rate_words.words(cells_of(line.lstrip(" \t>")))) for number, line in part.lines()]
+    lines = [(number, line, rate_words.words(_cells(line.lstrip(" \t>")))) for number, line in part.lines()]
     single = _single_node(words for _, _, words in lines if words)
     for number, line, words in lines:
         way = rate_words.way_of(line) or way
+        below = _row_of_machine(line, header)
+        words = below or words
         if not words:
             other = "|" not in line and in_table  # another program's line between the rows of a table
             header = Header() if not other and any(map(str.isalnum, line)) else header
@@ -67,11 +71,26 @@ def read(part: Part) -> Iterator[Record]:
             header = Header() if header.factor and any(word.kind == "unit" for word in words) else header
             row = row_of(words, header)
             row.marks |= {way} if way and not row.pairs and not row.marks & {"upward", "downward"} else set()
+            row.machine = below is not None
             _take(report, row, header, number, part.cite(number, line))
     yield from report.records
     yield from implied_gpus(report.records)
     yield from _nodes(report)
     yield from _gaps(report)
+
+
+def _cells(line: str) -> str:
+    """The line with blanks between its cells, also if commas separate them."""
+    return line.replace(",", " | ") if line.count(",") > 1 and " " not in line.strip() else cells_of(line)
+
+
+def _row_of_machine(line: str, header: Header) -> tuple[rate_words.Word, ...] | None:
+    """The words of a row below a column of machines: its first cell is a name of any form."""
+    found = re.match(r"[ \t|>*`]{0,20}([A-Za-z0-9][\w.-]{0,62})[ \t*`]{0,8}(?:[|,:]|[ \t])(.*)", line)
+    if not (found and rate_words.names_machines(header.texts)) or _is_nic(found[1].lower()):
+        return None
+    rest = rate_words.words(_cells(f"{found[2]} "))
+    return (rate_words.Word("name", found[1], ""), *rest) if rest and rest[0].kind == "number" else None
 
 
 def _single_node(rows: Iterator[Sequence[rate_words.Word]]) -> bool:
@@ -83,9 +102,13 @@ def _single_node(rows: Iterator[Sequence[rate_words.Word]]) -> bool:
 def _take(report: _Report, row: RateRow, header: Header, number: int, cite: Evidence) -> None:
     """Add the records of one row, or its gap."""
     row.marks |= {kind for kind in header.kinds if kind in ("both", "together", "invalid")}
-    references = [kind for kind in header.kinds if kind in ("before", "after")]
+    references = [kind for kind in header.kinds if kind in ("before", "after", "upward", "downward")]
     if len(references) == len(row.rates) == 2:
         row.rates = [(value, mark) for (value, _), mark in zip(row.rates, references, strict=True)]
+    if directions := _directions(row):
+        for one in directions:
+            _take(report, one, Header(), number, cite)
+        return
     gap = _gap(row)
     if gap:
         report.gaps.setdefault(gap, []).append(number)
@@ -95,8 +118,18 @@ def _take(report: _Report, row: RateRow, header: Header, number: int, cite: Evid
         report.records += _flows(report.part, row, cite)
 
 
+def _directions(row: RateRow) -> list[RateRow]:
+    """A row with a number for each direction between a GPU and its host, as two rows. Empty: another row."""
+    if row.pairs or len(row.rates) != 2 or {mark for _, mark in row.rates} != {"upward", "downward"}:
+        return []
+    marks = row.marks - {"upward", "downward"}
+    return [replace(row, rates=[(value, "")], marks=marks | {mark}) for value, mark in row.rates]
+
+
 def _named(row: RateRow) -> tuple[str, ...]:
     """The nodes of a row about whole nodes, with the adapter if the row names one."""
+    if row.machine:
+        return tuple(row.alone)
     if len(row.pairs) == 1 and not any(map(_is_device, row.pairs[0])):
         return row.pairs[0]
     if len(row.pairs) == 1 and not _is_device(row.pairs[0][0]) and _is_nic(row.pairs[0][1]):
@@ -114,7 +147,7 @@ def _gap(row: RateRow) -> str:
         return "bits" if row.doubtful else "unit"
     if not (row.pairs or row.alone or row.collective):
         return "path" if row.path else "ends"
-    if not (row.collective or _complete(row)):
+    if not (row.collective or row.machine or _complete(row)):
         return "ends"
     if any(_is_nic(a) and _is_nic(b) for a, b in row.pairs):
         return "nics"
@@ -128,7 +161,9 @@ def _gap(row: RateRow) -> str:
 def _complete(row: RateRow) -> bool:
     """Whether the row names both ends of each flow. An adapter's other end is its network."""
     known = {"upward", "downward"} & row.marks
-    return all(_is_nic(end) or not _is_device(end) or (known and end.startswith("gpu")) for end in row.alone)
+    return all(
+        _is_nic(end) or _is_disk(end) or not _is_device(end) or (known and end.startswith("gpu")) for end in row.alone
+    )
 
 
 def _flows(part: Part, row: RateRow, cite: Evidence) -> Iterator[Record]:
@@ -138,6 +173,9 @@ def _flows(part: Part, row: RateRow, cite: Evidence) -> Iterator[Record]:
         for value, _ in row.rates[:1]:
             yield part.rate(Flow(row.collective, ranks, row.size), value, cite, "bus_bandwidth")
         return
+    if _is_adapter_alone(row):
+        end, best = row.alone[0], max(value for value, _ in row.rates)
+        yield NodePair(key=end, rate=best, cites={"rate": cite})
     named: list[tuple[str, ...]] = [*row.pairs] or [(end,) for end in row.alone]
     flows = [_ends(pair, row) for pair in named]
     every = [ends for _, ends in flows]
@@ -150,6 +188,11 @@ def _flows(part: Part, row: RateRow, cite: Evidence) -> Iterator[Record]:
         flow = Flow(op, ends, row.size, "nvlink" if row.path.startswith("NV") else "", others)
         yield from _rates(part, row, flow, place, len(flows), cite)
         yield from _pair(row, ends, cite)
+
+
+def _is_adapter_alone(row: RateRow) -> bool:
+    """Whether the row has the rate of one adapter of a test of several."""
+    return not row.pairs and len(row.alone) == 1 and _is_nic(row.alone[0]) and not row.marks and row.size is None
 
 
 def _rates(part: Part, row: RateRow, flow: Flow, place: int, count: int, cite: Evidence) -> Iterator[Observation]:
@@ -171,6 +214,8 @@ def _ends(ends: tuple[str, ...], row: RateRow) -> tuple[str, tuple[str, ...]]:
         memory = next((end for end in ends if end not in nics), device)
         reads = "downward" in row.marks
         return ("read", (wire, memory)) if reads else ("write", (memory, wire))
+    if len(ends) == 1 and _is_disk(ends[0]):
+        return ("write", ("host", ends[0])) if "upward" in row.marks else ("read", (ends[0], "host"))
     if len(ends) == 1:
         return "copy", (ends[0], "host") if "downward" in row.marks else ("host", ends[0])
     return "copy", ends
@@ -183,7 +228,11 @@ def _pair(row: RateRow, ends: tuple[str, ...], cite: Evidence) -> Iterator[GpuPa
 
 
 def _is_nic(end: str) -> bool:
-    return _is_device(end) and not end.startswith(("gpu", "numa", "host"))
+    return _is_device(end) and not end.startswith(("gpu", "numa", "host")) and not _is_disk(end)
+
+
+def _is_disk(end: str) -> bool:
+    return bool(re.match("nvme|sd[a-z]", end))
 
 
 def _is_device(end: str) -> bool:

@@ -72,8 +72,11 @@ def read(part: Part) -> Iterator[Record]:
             facts.link(one.path, one.text, part.cite(one.number, lines[one.number]))
         elif counter := _COUNTER.fullmatch(one.path):
             about = f"{counter[1]}/{int(counter[2])}"
+            facts.counts(Port, about)
             yield from _counted(part, about, counter[3], one.text, part.cite(one.number, lines[one.number]))
         elif counter := _EDAC.fullmatch(one.path) or _net_counter(one.path):
+            if not _EDAC.fullmatch(one.path):
+                facts.counts(Net, counter[1])
             yield from _counted(part, counter[1], counter[2], one.text, cite)
         else:
             yield from facts.add(one.path, one.text, cite)
@@ -228,7 +231,7 @@ class _Facts(Struct):
         above, parts = "", target.partition("devices/")[2].split("/")
         for part in parts:
             if _BRIDGE.fullmatch(part):
-                self._add_key(HostBridge, part, cite)
+                self.counts(HostBridge, part)
             elif not re.fullmatch(ADDRESS, part):
                 break
             elif above:
@@ -238,7 +241,8 @@ class _Facts(Struct):
         if kind and re.fullmatch(ADDRESS, above) and path.rpartition("/")[2] == name:
             self._set(kind, name, "address", above, cite)
 
-    def _add_key(self, kind: type[Fact], key: str, cite: Evidence) -> None:
+    def counts(self, kind: type[Fact], key: str) -> None:
+        """Add a port whose counters the text lists, also if it lists nothing else of it."""
         self.fields.setdefault((kind, key), {})
         self.cites.setdefault((kind, key), {})
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from ....models.facts.job_ranks import Rank, RankState
-from ....models.facts.machine import Nccl
+from ....models.facts.machine import Nccl, NcclFailure
 from ....models.facts.records import Evidence, Record
 from ..core.part import Part
 from . import nccl_ras_json
@@ -51,7 +52,18 @@ def read(part: Part) -> Iterator[Record]:
         yield from nccl_ras_json.read(part)
         return
     yield from _library(part)
-    yield from _ranks(part)
+    ranks = list(_ranks(part))
+    yield from ranks
+    if not ranks:
+        yield from _communicators(part)
+
+
+def _communicators(part: Part) -> Iterator[NcclFailure]:
+    """A communicator with a problem of which no rank is behind the majority."""
+    for number, found in islice(part.matches(_COMMUNICATOR), 1):
+        line, reason = part.cite(number, found[0]), _OPERATION.search(part.text)
+        error = reason[0] if reason else found[0]
+        yield NcclFailure(key="communicator", error=error, text=line.text, count=1, cites={"text": line})
 
 
 def _library(part: Part) -> Iterator[Nccl]:

@@ -1,6 +1,6 @@
 """Tools whose output is about an InfiniBand fabric. The format is known, but the reader gives no facts.
 
-infiniband-diags: ibnetdiscover(8), iblinkinfo(8), ibqueryerrors(8), ibportstate(8), smpquery(8).
+infiniband-diags: ibnetdiscover(8), iblinkinfo(8), ibportstate(8), smpquery(8).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from ..core.part import Part
 _TOOLS = {
     "ibnetdiscover": r"(?:CA|SW|RT) {1,8}[0-9]{1,5} {1,4}[0-9]{1,3} 0x[0-9a-f]{16} |vendid=0x[0-9a-f]{1,8}[ \t]*$",
     "iblinkinfo": r"(?:CA|Switch): [^\n]{1,120}:[ \t]*\n[ \t]+(?:0x[0-9a-f]{16} [ \t]*)?[0-9]{1,5} {1,6}[0-9]{1,3}\[",
-    "ibqueryerrors": r"Errors for (?:0x[0-9a-f]{16} )?\"",
     "ibportstate": r"(?:(?:CA/RT |Switch |Peer )?PortInfo:[ \t]*$|# Port info: Lid [0-9]|(?:Phys)?LinkState:\.{3})",
 }
 _FABRIC = (

@@ -1,5 +1,5 @@
-"""mlxlink of NVIDIA's firmware tools (mstlink of mstflint), as text and with --json: state, speed and link downs of a
-port.
+"""mlxlink of NVIDIA's firmware tools (mstlink of mstflint), as text and with --json: state, speed and error counters of
+a port.
 
 mstflint, mlxlink/modules/mlxlink_commander.cpp and mlxlink_ui.cpp; docs.nvidia.com, MFT documentation, mlxlink utility.
 The output does not name its device; the command does. Without it, the port has no name.
@@ -23,11 +23,13 @@ _COMMAND = (
 )
 BEGIN = (
     rf"^(?:[^\n]{{0,80}}\b{_COMMAND.replace('?P<device>', '?:').replace('?P<port>', '?:')}[^\n]*$"
+    r"|[ \t]*Physical Counters and BER Info[ \t]*$"
     r"|[ \t]*Operational Info[ \t]*\n[ \t]*-{4,}[ \t]*$|(?<=Info\n)-{4,}[ \t]*$"  # the line below a headline
     r"|(?:\{[ \t]*)?\"Operational Info\"[ ]?:|\{\s{0,20}\"result\"[ ]?:\s{0,20}\{\s{0,20}\"output\"[ ]?:)"
 )
 ANY_LINE = (
-    r"^[ \t]*\"?(?:Physical state(?:[ ]{3,40}:|\":) \"?(?:LinkUp|ETH_AN_|Polling|Disa)|Link Down Counter\"?[ ]{0,30}:"
+    r"^[ \t]*\"?(?:(?:Effective Physical|Symbol) Errors\"?[ ]{0,30}:|Time Since Last Clear \["
+    r"|Physical state(?:[ ]{3,40}:|\":) \"?(?:LinkUp|ETH_AN_|Polling|Disa)|Link Down Counter\"?[ ]{0,30}:"
     r"|State(?:[ ]{3,30}:|\":) \"?(?:Active|Polling|Disable)|Speed(?:[ ]{3,30}:|\":) \"?(?:IB-[A-Z]|\d))"
 )
 _NAMED = re.compile(rf"\b{_COMMAND}")
@@ -37,13 +39,20 @@ _LANES = re.compile(r"(\d{1,2})x")
 _GRADES = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
 _STATES = {"active": "ACTIVE", "polling": "DOWN", "disable": "DOWN", "disabled": "DOWN", "down": "DOWN"}
 _PHYSICAL = {"linkup": "LinkUp", "polling": "Polling", "disabled": "Disabled"}
-_DOWNS = ("link down counter", "link down events")
+_COUNTERS = {
+    "link down counter": "link_downed",
+    "link down events": "link_downed",
+    "link error recovery counter": "link_error_recovery",
+    "symbol errors": "symbol_error",
+    "effective physical errors": "effective_errors",
+    "time since last clear min": "minutes_counted",
+}
 UNNAMED = "port"
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A `Port` per output, and how often its link went down."""
-    found, counted = FactCollector(), dict[str, Observation]()
+    """A `Port` per output, and its counters."""
+    found, counted = FactCollector(), dict[tuple[str, str], Observation]()
     port, lanes, grade = UNNAMED, 0, ""
     for number, line in part.lines():
         where = part.cite(number, line)
@@ -51,12 +60,12 @@ def read(part: Part) -> Iterator[Record]:
             port, lanes, grade = f"{command['device'].rpartition('/')[2]}/{command['port'] or 1}", 0, ""
             continue
         name, value = entry(line) or ("", "")
-        if name in _DOWNS and re.fullmatch("[0-9]{1,19}", value):
+        if name in _COUNTERS and re.fullmatch(r"[0-9]{1,19}(?:\.[0-9]{1,3})?", value):
             found.add(Port, port, where)
-            downs = Observation(
-                about=port, quantity="link_downed", unit="count", value=float(value), at=part.at, evidence=where
+            one = Observation(
+                about=port, quantity=_COUNTERS[name], unit="count", value=float(value), at=part.at, evidence=where
             )
-            counted.setdefault(port, downs)
+            counted.setdefault((port, one.quantity), one)
         elif fields := _fields(name, value):
             found.add(Port, port, where, **fields)
         grade = speed["grade"] or "" if name == "speed" and (speed := _SPEED.fullmatch(value)) else grade

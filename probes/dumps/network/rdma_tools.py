@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from ....models.facts.machine import Gid, Port, Rdma
+from ....models.facts.machine import Gid, Net, Port, Rdma
 from ....models.facts.records import Evidence, Fact, Record
 from ....models.facts.units import from_gigabits
 from ...parsing.parsers import count, hexadecimal, shown, word
@@ -28,8 +28,9 @@ BEGIN = (
     r"phys_port_cnt:|active_width:|phys_state:[ \t]+[A-Z_]+ \(|GID\[ {0,2}[0-9]{1,5}\]:|"
     r"DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID\b|"
     rf"[0-9]{{1,3}}: {_NAME}: node_type [a-z]|"
-    rf"(?:[0-9]{{1,3}}/[0-9]{{1,3}}: |link ){_NAME}/[0-9]{{1,3}}:? (?:subnet_prefix [^\n]{{1,120}})?state [A-Z]+ "
-    rf"physical_state |(?:{_ADDRESS} )?{_DRIVERS}\w{{1,60}}[ ]{{1,12}}(?:\([^\n]{{1,160}} )?port[ ]{{1,12}}[0-9]"
+    rf"(?:[0-9]{{1,3}}/[0-9]{{1,3}}: |link ){_NAME}/[0-9]{{1,3}}:?[ ]{{1,12}}"
+    rf"(?:subnet_prefix [^\n]{{1,120}})?state [A-Z]+ physical_state "
+    rf"|(?:{_ADDRESS} )?{_DRIVERS}\w{{1,60}}[ ]{{1,12}}(?:\([^\n]{{1,160}} )?port[ ]{{1,12}}[0-9]"
     r"[0-9]{0,2}[ ]{1,12}(?:\([A-Z]{1,9} {0,6}\) {1,12})?==> )"
 )
 # Lines of ibstat, ibstatus, ibv_devinfo and show_gids without the device and the port above them.
@@ -59,13 +60,13 @@ _SHOWN_GID = re.compile(
 _NETDEV = re.compile(
     rf"(?:(?P<address>{_ADDRESS}) )?(?P<device>{_NAME}) +(?:\((?P<type>[A-Z]{{1,4}}[0-9]{{1,6}})\b[^)]{{0,80}}\) "
     r".{0,120}?\bfw (?P<firmware>[0-9.]{3,20}) +)?port +(?P<port>[0-9]{1,3}) +"
-    rf"(?:\((?P<state>[A-Z]{{1,9}}) {{0,6}}\) +)?==> +(?P<netdev>{_NAME}) +\(\w+\)"
+    rf"(?:\((?P<state>[A-Z]{{1,9}}) {{0,6}}\) +)?==> +(?P<netdev>{_NAME}) +\((?P<carrier>Up|Down|\w+)\)"
 )
 _DEVICE = re.compile(
     rf"[0-9]{{1,3}}: (?P<device>{_NAME}): node_type (?:ca|rnic|usnic) fw (?P<firmware>[0-9.]{{1,20}})\b"
 )
 _LINK = re.compile(
-    rf"(?:[0-9/]{{1,7}}: |link )?(?P<device>{_NAME})/(?P<port>[0-9]{{1,3}}):? "
+    rf"(?:[0-9/]{{1,7}}: |link )?(?P<device>{_NAME})/(?P<port>[0-9]{{1,3}}):?[ ]{{1,12}}"
     r"(?:subnet_prefix \S+ lid (?P<lid>[0-9]{1,5}) .{0,60})?"
     rf"state (?P<state>[A-Z_]+) physical_state (?P<physical>[A-Z_]+)(?: netdev (?P<netdev>{_NAME}))?"
 )
@@ -114,8 +115,9 @@ def read(part: Part) -> Iterator[Record]:
             if name in _FIELDS and (device is None or another):
                 device, port, seen = _UNNAMED_DEVICE, _UNNAMED, {name: value}
                 _heading(fields, device, port, where)
-            elif port is None and _is_of(Port, name):
-                port = _UNNAMED
+            elif port is None and _is_of(Port, name):  # grep leaves out "Port 1:"
+                port = _UNNAMED if device == _UNNAMED_DEVICE else f"{device}/1"
+                fields.add(Port, port, where, device=None if port == _UNNAMED else device)
             _field(fields, {Rdma: device, Port: port}, name, value, where)
             if port and name in ("active_width", "active_speed"):
                 speeds.setdefault(port, {})[name] = value
@@ -174,6 +176,9 @@ def _row(fields: FactCollector, text: str, where: Evidence) -> None:
     if found := _NETDEV.match(text):
         device = found["device"]
         fields.add(Rdma, device, where, address=found["address"], hca_type=found["type"], firmware=found["firmware"])
+        kind = "infiniband" if found["netdev"].startswith("ib") else None
+        carrier = {"Up": True, "Down": False}.get(found["carrier"])
+        fields.add(Net, found["netdev"], where, carrier=carrier, link_type=kind)
     elif found := _LINK.match(text):
         physical = found["physical"]
         fields.add(

@@ -12,7 +12,8 @@ import pytest
 from linkgauge.agent.inputs.dump_files import machine_prefixes, read_dumps
 from linkgauge.agent.inputs.resolve import from_paths, live
 from linkgauge.agent.inputs.site_file import BadInput
-from linkgauge.agent.pipeline.diagnose import read_snapshot
+from linkgauge.agent.pipeline.diagnose import diagnose, read_snapshot
+from linkgauge.agent.pipeline.registry import measure_nothing
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Driver
 from linkgauge.models.facts.machine import Event, Net, Node, Pci, Setting
@@ -90,7 +91,6 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     [
         ("x.gz", b"\x1f\x8brubbish", "--from {path}: unreadable archive: "),
         ("x.bin", bytes(range(256)) * 20, "--from {path}: a binary file"),
-        ("x.txt", b"nothing that is known", "--from {path}: neither a capture"),
         ("none", None, "--from {path}: No such file or directory"),
     ],
 )
@@ -101,6 +101,15 @@ def test_a_single_file_must_be_something(tmp_path: Path, name: str, content: byt
     with pytest.raises(BadInput) as refused:
         from_paths([str(path)])
     assert str(refused.value).startswith(why.format(path=path))
+
+
+def test_a_text_in_no_known_form_is_unknown(tmp_path: Path) -> None:
+    """The same as in a folder."""
+    (tmp_path / "x.txt").write_text("nothing that is known")
+    for path in (tmp_path / "x.txt", tmp_path):
+        source = from_paths([str(path)])
+        report = diagnose(source.host, source.readers, measure_nothing, Site())
+        assert (report.verdict, [gap.subject for gap in report.not_checked]) == ("unknown", ["x.txt"])
 
 
 def test_where_a_tree_stands() -> None:

@@ -1,0 +1,135 @@
+"""PCIe links of GPUs in texts: fewer lanes or a lower speed than somebody wrote, or than the GPU supports.
+
+Only for links that the PCI bus does not show, and that no equal GPUs of the text show to be slow (gpu_pcie.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ...facts.gpu import Gpu
+from ...facts.units import as_transfers
+from ...inventory.snapshot import Snapshot
+from ...report import Finding, Severity
+from ..core.gpus import gpu_evidence, gpu_name, place_of, subject_of
+from ..core.rule import Rule
+from .gpu_pcie import below_evidence, driver_claim, has_equal, is_hidden, narrower
+
+_FEW = 4  # times as many lanes as there are
+_WANTED = "the text says what it should have"
+
+
+def below_wanted(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """Somebody wrote that the link should have more lanes: "x4 instead of x16"."""
+    if gpu.pcie_width and gpu.pcie_wanted_width and gpu.pcie_width < gpu.pcie_wanted_width:
+        yield _narrow(snapshot, gpu, gpu.pcie_wanted_width, _WANTED, "critical")
+
+
+def slower_than_wanted(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """Somebody wrote that the link should be faster: "stuck at Gen1, the others are at Gen4". It may be at rest."""
+    now, wanted = gpu.pcie_speed, gpu.pcie_wanted_speed
+    if now and wanted and now < wanted:
+        yield Finding(
+            code="pcie-link-slow",
+            severity="warning",
+            confidence="possible",
+            subject=subject_of(gpu),
+            subject_name=gpu_name(snapshot, gpu),
+            message=f"{gpu_name(snapshot, gpu)} runs at {as_transfers(now)} of {as_transfers(wanted)}; {_WANTED}",
+            expected=wanted,
+            observed=now,
+            unit="transfers_per_second",
+            basis="site",
+            expected_source=_WANTED,
+            cause="its link did not train as it should, or the GPU was idle: it lowers its speed at rest",
+            location=place_of(snapshot, gpu),
+            evidence=gpu_evidence(gpu, "pcie_speed", "pcie_wanted_speed"),
+        )
+
+
+def far_narrower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """In a dump: a quarter or less of the lanes that the GPU has, and nothing else says how its slot is wired.
+
+    Half the lanes are usual for cards in servers. Four lanes are usual for consumers' cards and in laptops.
+    """
+    width, most = gpu.pcie_width or 0, gpu.pcie_max_width or 0
+    if (
+        gpu.pcie_wanted_width
+        or not width
+        or _FEW * width > most
+        or narrower(snapshot, gpu)
+        or any(below_evidence(snapshot, gpu))
+    ):
+        return
+    usual = width > 1 and any(word in (gpu.name or "") for word in ("GeForce", "Laptop"))
+    yield Finding(
+        code="pcie-link-narrow",
+        severity="info" if usual else "warning",
+        confidence="possible",
+        subject=subject_of(gpu),
+        subject_name=gpu_name(snapshot, gpu),
+        fact=f"runs on x{width} of x{most}",
+        message=f"{gpu_name(snapshot, gpu)} runs at x{width}, the GPU supports x{most}",
+        expected=most,
+        observed=width,
+        unit="lanes",
+        basis="capability",
+        expected_source="the largest width that its driver reports",
+        cause="a slot or riser that has only these lanes, or a link that did not train as it should",
+        location=place_of(snapshot, gpu),
+        evidence=gpu_evidence(gpu, "pcie_width", "pcie_max_width"),
+    )
+
+
+def below_own(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """A link that only the driver shows, of a GPU that nothing can be compared with, has fewer lanes than the GPU.
+
+    Many slots have fewer lanes than the cards in them. So it is information if the product is known to be a card.
+    """
+    wanted, most = gpu.pcie_wanted_width, gpu.pcie_max_width
+    if wanted or narrower(snapshot, gpu) or not (gpu.pcie_width and most and gpu.pcie_width < most):
+        return
+    if _FEW * gpu.pcie_width <= most:
+        return  # far_narrower() reports it
+    if not has_equal(snapshot, gpu) and not driver_claim(snapshot, gpu, gpu.pcie_width).contradicted:
+        severity: Severity = "info" if gpu.name else "warning"
+        yield _narrow(snapshot, gpu, most, "the GPU supports these lanes; its slot may have fewer", severity)
+
+
+def _narrow(snapshot: Snapshot, gpu: Gpu, lanes: int, source: str, severity: Severity) -> Finding:
+    """The finding of a link with fewer lanes than a text says."""
+    return Finding(
+        code="pcie-link-narrow",
+        severity=severity,
+        confidence="likely" if severity == "critical" else "possible",
+        subject=subject_of(gpu),
+        subject_name=gpu_name(snapshot, gpu),
+        fact=f"runs on x{gpu.pcie_width} of x{lanes}",
+        message=f"{gpu_name(snapshot, gpu)} runs at x{gpu.pcie_width} of x{lanes}; {source}",
+        expected=lanes,
+        observed=gpu.pcie_width,
+        unit="lanes",
+        basis="site" if gpu.pcie_wanted_width else "capability",
+        expected_source=source,
+        cause="its link did not train as it should: seating, slot, riser or cable; or a slot with fewer lanes",
+        location=place_of(snapshot, gpu),
+        evidence=gpu_evidence(gpu, "pcie_width", "pcie_max_width", "pcie_wanted_width"),
+    )
+
+
+def _states(*fields: str) -> Callable[[Snapshot, Gpu], bool]:
+    """A rule's `where`: a dump has these fields, and only the driver or the text shows the link."""
+
+    def where(snapshot: Snapshot, gpu: Gpu) -> bool:
+        stated = snapshot.origin == "dumps" and all(getattr(gpu, name) is not None for name in fields)
+        return stated and is_hidden(snapshot, gpu) and gpu.virtualization != "vGPU"
+
+    return where
+
+
+RULES = (
+    Rule("pcie-link-narrow", Gpu, (), below_wanted, _states("pcie_width", "pcie_wanted_width")),
+    Rule("pcie-link-slow", Gpu, (), slower_than_wanted, _states("pcie_speed", "pcie_wanted_speed")),
+    Rule("pcie-link-narrow", Gpu, (), far_narrower, _states("pcie_width", "pcie_max_width")),
+    Rule("pcie-link-narrow", Gpu, (), below_own, _states("pcie_width", "pcie_max_width")),
+)

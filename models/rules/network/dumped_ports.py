@@ -1,0 +1,196 @@
+"""Ports in a dump that shows neither their product nor their place in the machine.
+
+Evidence is what such a port says of itself, and the ports beside it: one that differs from all others is a fault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...facts.machine import Net, Port
+from ...facts.records import Flow, Observation
+from ...facts.units import as_gigabits, from_gigabits
+from ...inventory.snapshot import Snapshot
+from ...report import Finding, Severity
+from ..core.rule import Rule
+from ..core.wording import cited
+from .ports import AnyPort, function_of, real, up
+
+# Software devices, and devices of containers and virtual machines
+_SOFTWARE = re.compile(r"(?:rxe|siw|lo|docker|veth|br|virbr|bond|team|tun|tap|cali|flannel|cni|dummy|wl)")
+_EQUAL = (4, 8, 16)  # ports of a machine of which all are alike; a ninth port may belong to another network
+_FEWEST_WIRED, _FEWEST = 4, 6  # InfiniBand ports, and Ethernet ports with RDMA: some servers leave one without a cable
+_TENTH, _HALF = 0.1, 0.5
+_FAST = from_gigabits(25)
+_LARGE = 1 << 16  # bytes of a message that fills a link
+
+
+def nameless(snapshot: Snapshot, port: AnyPort) -> bool:
+    """Select ports of hardware that only the text names."""
+    if snapshot.origin != "dumps" or _SOFTWARE.match(port.key):
+        return False
+    return function_of(snapshot, port) is None and not real(snapshot, port)
+
+
+def _others(snapshot: Snapshot, port: AnyPort) -> list[AnyPort]:
+    """The ports whose names differ only in numbers, with the same link layer."""
+    every: list[AnyPort] = [*snapshot.of(Port).values()] if isinstance(port, Port) else [*snapshot.of(Net).values()]
+    same = [one for one in every if one.key != port.key and _form(one) == _form(port)]
+    return [one for one in same if nameless(snapshot, one)]
+
+
+def _form(port: AnyPort) -> tuple[str, str | None]:
+    layer = port.link_layer if isinstance(port, Port) else port.link_type
+    return re.sub(r"[0-9]+", "0", port.key), layer
+
+
+def _is_of_fabric(snapshot: Snapshot, port: AnyPort) -> bool:
+    """Whether the port has RDMA. Management ports often have no cable."""
+    if isinstance(port, Port):
+        return True
+    return any(one.netdev == port.key for one in snapshot.of(Port).values())
+
+
+def one_of_several(snapshot: Snapshot, port: AnyPort) -> bool:
+    """Select nameless ports with RDMA of which the text has several of one kind."""
+    if not (nameless(snapshot, port) and _is_of_fabric(snapshot, port)):
+        return False
+    wired = _form(port)[1] in ("InfiniBand", "infiniband")
+    return len(_others(snapshot, port)) + 1 >= (_FEWEST_WIRED if wired else _FEWEST)
+
+
+def has_reference(snapshot: Snapshot, port: AnyPort) -> bool:
+    """Select nameless ports with equal ones beside them, or with their own fastest mode."""
+    if not nameless(snapshot, port):
+        return False
+    own = isinstance(port, Net) and port.max_speed is not None and port.carrier is True
+    return own or _wanted(port) is not None or len(_others(snapshot, port)) + 1 in _EQUAL
+
+
+def is_tested(snapshot: Snapshot, port: Port) -> bool:
+    """Select ports without a known place over which a test ran."""
+    return function_of(snapshot, port) is None and any(_is_of(one, port) for one in snapshot.observations)
+
+
+def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
+    """The only port that is down of several equal ones. Any other RDMA port that is down is information."""
+    if up(port) is not False or (isinstance(port, Net) and port.enabled is False):
+        return
+    others = _others(snapshot, port)
+    if one_of_several(snapshot, port) and all(up(one) is True for one in others):
+        name, state = port.key, "state" if isinstance(port, Port) else "carrier"
+        yield Finding(
+            code="nic-port-down",
+            severity="warning",
+            confidence="likely",
+            subject=_with_device(snapshot, port),
+            message=f"port {name} is down; the {len(others)} others of this kind are up",
+            expected="up",
+            observed="down",
+            basis="kin",
+            expected_source=f"{len(others)} others of this kind in the same text",
+            cause="cable, transceiver, the port at the other end, or no subnet manager",
+            evidence=cited(port, state),
+        )
+    elif isinstance(port, Port):
+        yield Finding(
+            code="nic-port-down",
+            severity="info",
+            confidence="possible",
+            subject=port.key,
+            case="no role",
+            message=f"port {port.key} is down; nothing says that a cable belongs there",
+            expected="up",
+            observed="down",
+            cause="no cable, or a fault of the cable, transceiver or the port at the other end",
+            evidence=cited(port, "state"),
+        )
+
+
+def _with_device(snapshot: Snapshot, port: AnyPort) -> str:
+    """The RDMA port of a network device, or the port itself."""
+    ports = (one.key for one in snapshot.of(Port).values() if isinstance(port, Net) and one.netdev == port.key)
+    return next(ports, port.key)
+
+
+def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
+    """The only port of several equal ones that is slower, or a port far below its own fastest mode."""
+    rate = _rate(port)
+    if rate is None or up(port) is False:
+        return
+    wanted = _wanted(port)
+    if wanted is not None:
+        if rate < wanted:
+            yield _slow(port, rate, wanted, "warning", "the text says that it should have this rate")
+        return
+    others = [_rate(one) for one in _others(snapshot, port)]
+    usual = others[0] if others else None
+    if usual and rate < usual and len(others) + 1 in _EQUAL and others.count(usual) == len(others):
+        yield _slow(port, rate, usual, "warning", f"all {len(others)} others of this kind in the same text")
+    elif isinstance(port, Net) and port.max_speed and port.carrier and rate <= _HALF * port.max_speed:
+        far = port.max_speed >= _FAST and rate <= _TENTH * port.max_speed
+        yield _slow(port, rate, port.max_speed, "warning" if far else "info", "the modes that the port supports")
+
+
+def _wanted(port: AnyPort) -> float | None:
+    return port.wanted_rate if isinstance(port, Port) else None
+
+
+def _rate(port: AnyPort) -> float | None:
+    return port.rate if isinstance(port, Port) else port.speed
+
+
+def _slow(port: AnyPort, rate: float, best: float, severity: Severity, source: str) -> Finding:
+    return Finding(
+        code="nic-rate-low",
+        severity=severity,
+        confidence="likely" if severity == "warning" else "possible",
+        subject=port.key,
+        message=f"port {port.key} runs at {as_gigabits(rate)} of {as_gigabits(best)}",
+        expected=best,
+        observed=rate,
+        unit="bytes_per_second",
+        basis="kin" if isinstance(port, Port) else "capability",
+        expected_source=source,
+        cause="a cable, transceiver or port at the other end that is of a lower rate, or lanes that did not train",
+        evidence=(*cited(port, "rate" if isinstance(port, Port) else "speed"),),
+    )
+
+
+def below_rate(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
+    """A test of the port's RDMA device with large messages reaches less than half of the port's rate."""
+    measured = [one for one in snapshot.observations if _is_of(one, port)]
+    best = max(measured, key=lambda one: one.value, default=None)
+    if best is None or port.rate is None or best.value >= _HALF * port.rate:
+        return
+    yield Finding(
+        code="bandwidth-low",
+        severity="warning",
+        confidence="possible",
+        subject=port.key,
+        message=f"a test over {port.key} reaches {as_gigabits(best.value)}; the port runs at {as_gigabits(port.rate)}",
+        expected=port.rate,
+        observed=best.value,
+        unit="bytes_per_second",
+        basis="capability",
+        expected_source="the rate of the port",
+        cause="the PCIe link of the adapter, memory of another NUMA node, a single queue pair, or losses on the way",
+        evidence=(best.evidence, *cited(port, "rate")),
+    )
+
+
+def _is_of(one: Observation, port: Port) -> bool:
+    flow = one.about
+    if not isinstance(flow, Flow) or one.quantity != "rate" or port.key not in flow.ends:
+        return False
+    return flow.op in ("write", "read", "send") and (flow.size or 0) >= _LARGE and not flow.beside
+
+
+RULES = (
+    Rule("nic-port-down", Port, ("state",), down, nameless),
+    Rule("nic-port-down", Net, ("carrier",), down, one_of_several),
+    Rule("nic-rate-low", Port, ("rate",), slow, has_reference),
+    Rule("nic-rate-low", Net, ("speed",), slow, has_reference),
+    Rule("bandwidth-low", Port, ("rate",), below_rate, is_tested),
+)

@@ -1,0 +1,1 @@
+"""Readers of what people write about devices: lists, tables and sentences."""

@@ -1,0 +1,194 @@
+"""What people write about devices, by line or as a table: "GPU 3: PCIe Gen4 x8 (max x16)", "mlx5_2 Down Polling".
+
+No tool writes these lines, so they are read only where no other reader begins. words.py has the vocabulary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ....models.facts.gpu import Gpu
+from ....models.facts.machine import Net, Pci, Port, Rdma
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Record
+from ..core.fields import FactCollector
+from ..core.part import Part
+from ..lines.markup import cells_of
+from .statement import Statement, statement
+from .words import DEVICES, Word, clauses, words
+
+_DEVICE = "|".join(DEVICES.values())
+_VALUE = (
+    r"x[ ]?[0-9]|[0-9]x|gen|pcie|gt/s|width|lane|b/s|bps|rate|speed|link|active|down|ecc|dbe"
+    r"|remap|slowdown|brake|carrier|mhz|power limit|missing|lost|gone|off the bus|not (?:found|detected|visible)"
+)
+_COLUMN = r"gpus?|gpu[ ](?:id|index)|device|dev|nic|hca|interface|index|idx|id|port"
+BEGIN = r"^Notes on devices:[ \t]*$"
+# A device and a value, or the names of columns
+ANY_LINE = (
+    rf"^(?i:(?=[^\n]{{0,200}}(?:{_VALUE}))[^\n]{{0,40}}?(?<![\w.:/-])(?:{_DEVICE})"
+    rf"|[ \t|]{{0,8}}(?:{_COLUMN})[ \t]*(?:\||,|\t|[ ]{{2}})(?=[^\n]{{0,200}}(?:{_VALUE}))(?![^\n]*[0-9]))"
+)
+_COLUMN_NAME = re.compile(_COLUMN, re.IGNORECASE)
+_CELLS = re.compile(r"[ \t]*(?:\||,|\t|[ ]{2,})[ \t]*")
+_PAIR_OF_COLUMNS = re.compile(r"(\w) ?\((\w{1,12})[ ]?/[ ]?(\w{1,12})\)")  # "width (cur/max)"
+_GPU_CLASS = 0x030200
+_MOST_CELLS, _MOST_RANGE = 40, 16
+_HOW = "write each line as 'gpu3: PCIe Gen4 x8, max x16', or paste the output of a tool"
+
+
+def read(part: Part) -> Iterator[Record]:
+    """Fields of Gpu, Pci, Net, Rdma and Port facts, and a NotChecked if lines are not understood."""
+    found, unclear = FactCollector(), list[int]()
+    columns: list[str] = []
+    for number, line in part.lines():
+        plain = cells_of(line).strip()
+        if not any(map(str.isalnum, plain)) or re.match(BEGIN, plain):
+            continue
+        if header := _header(plain):
+            columns = header
+        elif not _take(found, _row(columns, plain) or plain, part.cite(number, line)):
+            columns = []
+            unclear.append(number)
+    yield from found.records()
+    if unclear:
+        more = f" and {len(unclear) - 1} more" if len(unclear) > 1 else ""
+        yield NotChecked(
+            what="dump",
+            subject=part.file,
+            reason=Reason.UNREADABLE,
+            path=part.where(unclear[0]),
+            detail=f"line {part.place(unclear[0])}{more} of a list of devices: not understood",
+            how=_HOW,
+        )
+
+
+def _header(line: str) -> list[str] | None:
+    """The names of the columns: a device, and values of it. None: no header."""
+    names = _CELLS.split(_PAIR_OF_COLUMNS.sub(r"\1 \2/\3", line).strip("| \t"))[:_MOST_CELLS]
+    if len(names) < 2 or not _COLUMN_NAME.fullmatch(names[0]):
+        return None
+    known = [words(name) for name in names[1:]]
+    return names if all(known) and not any(word.kind == "number" for one in known for word in one) else None
+
+
+def _row(columns: Sequence[str], line: str) -> str | None:
+    """A row of a table as a line with the names of its columns. None: no row."""
+    cells = _CELLS.split(line.strip("| \t"))
+    if not columns or len(cells) != len(columns):
+        return None
+    device = f"gpu {cells[0]}" if cells[0].isdecimal() else cells[0]
+    return "; ".join((device, *map(_cell, columns[1:], cells[1:])))
+
+
+def _cell(name: str, cell: str) -> str:
+    """A cell with the name of its column: "width 8". "8/16" under "width (cur/max)" is "width cur 8; width max 16"."""
+    names, values = name.rpartition(" ")[2].split("/"), cell.split("/")
+    if len(names) != 2 or len(values) != 2:
+        return f"{name} {cell}"
+    base = name.rpartition(" ")[0]
+    return "; ".join(f"{base} {mark} {value}" for mark, value in zip(names, values, strict=True))
+
+
+def _take(found: FactCollector, line: str, cite: Evidence) -> bool:
+    """Add the facts of one line. False: it is not understood."""
+    own, others = clauses(line)
+    every = words(own)
+    named = [word for word in every if word.kind in DEVICES]
+    said = statement([word for word in every if word.kind not in DEVICES], words(others))
+    kinds = {word.kind for word in named}
+    if said is None or len(kinds - {"pci"}) > 1:
+        return False
+    kind = next((one for one in _FACTS if one in kinds), None)
+    values = _FACTS[kind](said) if kind else {}
+    if kind == "pci" and any(word.text == "gpu" for word in every):
+        values["pci_class"] = _GPU_CLASS
+    if kind is None or not any(value is not None for value in values.values()):
+        return False
+    for key in [key for word in named if word.kind == kind for key in _keys(word)]:
+        _add(found, kind, key, cite, values)
+    return True
+
+
+def _keys(word: Word) -> Iterator[str]:
+    """The names of the devices as facts have them."""
+    if word.kind == "gpu":
+        first, *last = (int(digits) for digits in re.findall(r"[0-9]{1,3}", word.text))
+        for number in range(first, min(max(last, default=first), first + _MOST_RANGE) + 1):
+            yield f"gpu{number}"
+    elif word.kind == "nic":
+        device, _, port = re.sub(r",? port |:", "/", word.text).partition("/")
+        yield f"{device}/{port or 1}"
+    elif word.kind == "pci":
+        yield word.text if word.text.count(":") > 1 else f"0000:{word.text}"
+    else:
+        yield word.text
+
+
+def _gpu(said: Statement) -> dict[str, Any]:
+    """Fields of a Gpu."""
+    return {
+        "pcie_width": _lanes(said, "now"),
+        "pcie_max_width": _lanes(said, "most"),
+        "pcie_wanted_width": _lanes(said, "wanted"),
+        "pcie_speed": said.get("speed"),
+        "pcie_max_speed": said.get("speed", "most"),
+        "pcie_wanted_speed": said.get("speed", "wanted"),
+        **said.gpu,
+    }
+
+
+def _function(said: Statement) -> dict[str, Any]:
+    """Fields of a Pci."""
+    below = tuple(name for name, of in (("speed", "speed"), ("width", "lanes")) if said.get(of, "wanted"))
+    return {
+        "width": _lanes(said, "now"),
+        "max_width": _lanes(said, "most") or _lanes(said, "wanted"),
+        "speed": said.get("speed"),
+        "max_speed": said.get("speed", "most") or said.get("speed", "wanted"),
+        "downgraded": below or None,
+        "lost": True if "failure" in said.gpu else None,
+    }
+
+
+def _port(said: Statement) -> dict[str, Any]:
+    """Fields of a Port."""
+    state = said.state or ("ACTIVE" if said.physical == "LinkUp" else "DOWN" if said.physical else None)
+    wanted = said.get("rate", "wanted") or said.get("rate", "most")
+    return {"state": state, "physical_state": said.physical, "rate": said.get("rate"), "wanted_rate": wanted}
+
+
+def _net(said: Statement) -> dict[str, Any]:
+    """Fields of a Net."""
+    carrier = {"ACTIVE": True, "DOWN": False}.get(said.state or "")
+    if carrier is None and said.physical in ("LinkUp", "Down"):
+        carrier = said.physical == "LinkUp"
+    most = said.get("rate", "most") or said.get("rate", "wanted")
+    return {"carrier": carrier, "speed": said.get("rate"), "max_speed": most}
+
+
+def _lanes(said: Statement, mark: str) -> int | None:
+    lanes = said.get("lanes", mark)
+    return None if lanes is None else int(lanes)
+
+
+def _add(found: FactCollector, kind: str, key: str, cite: Evidence, values: Mapping[str, Any]) -> None:
+    """Add the fact of one device."""
+    if kind == "nic":
+        device = key.partition("/")[0]
+        found.add(Rdma, device, cite)
+        found.add(Port, key, cite, device=device, **values)
+    elif kind == "net":
+        found.add(Net, key, cite, link_type="ethernet", **values)
+    else:
+        found.add(Gpu if kind == "gpu" else Pci, key, cite, **values)
+
+
+_FACTS: Mapping[str, Callable[[Statement], dict[str, Any]]] = {
+    "gpu": _gpu,
+    "nic": _port,
+    "net": _net,
+    "pci": _function,
+}

@@ -1,0 +1,117 @@
+"""The words with which people describe a device: "GPU 3: PCIe Gen4 x8 (max x16)", "mlx5_2 Down Polling".
+
+A line counts only if each of its words is in this vocabulary. Other prose can say anything about a device.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from msgspec import Struct
+
+_BUS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+_GPU = (
+    r"(?:gpus?|cuda device)[ _#:-]{0,2}[0-9]{1,3}(?:(?:[-–]|[ ]to[ ]|\.\.)(?:gpu)?[ ]?[0-9]{1,3})?"
+    r"(?![0-9.x]|[ ]?(?:->|/))"
+)
+_NIC = (
+    r"(?:mlx[45]_(?:bond_)?|bnxt_re|irdma|ionic_|erdma_|hfi1_|ibp)[0-9]{1,3}(?:s[0-9]{1,3})?(?:f[0-9])?"
+    r"(?:(?:[/:]|,? port )[1-4])?(?![\w])"
+)
+_NET = r"(?:eth|hsn|bond)[0-9]{1,3}(?![\w])|en(?:o|p|s)[0-9][a-z0-9]{0,15}"
+DEVICES = {"gpu": _GPU, "nic": _NIC, "net": _NET, "pci": _BUS}
+_LANES = r"(?:x[ ]?(?:16|12|8|4|2|1)|(?:16|12|8|4|2|1)(?:x|[ -]lanes?))(?![\w.])"
+_GONE = (
+    r"(?:missing|not (?:detected|found|visible|listed|responding|seen)|gone|lost|(?:has )?fallen off(?: the bus)?"
+    r"|(?:fell|falls) off(?: the bus)?|hung|unresponsive)(?![\w])"
+)
+_SPEED = r"(?:[0-9]{1,2}(?:\.[0-9])?[ ]?gt/s|(?:pcie?[ ]?)?gen(?:eration)?[ .-]?[1-7]|pcie?[ ]?[1-7]\.0)(?![\w.])"
+_RATE = r"[0-9]{1,6}(?:\.[0-9]{1,3})?[ ]?[gm]b(?:it)?(?:/s(?:ec)?|ps|s/s(?:ec)?)(?![\w/])"
+_STATE = (
+    r"(?:(?:port_)?(?:active|down|init(?:ializing)?|armed)|link[_ ]?(?:up|down)|polling|disabled|sleep"
+    r"|no[- ]carrier|up)(?![\w])"
+)
+_MOST = "max maximum capable cap able rated supported supports support of out possible maximal lnkcap full in allows"
+_WANTED = "instead should expected expect usually normally supposed must nominal vs versus not"
+_NOW = "current currently cur now negotiated trained at running runs run lnksta sta only just actual actually"
+_PLAIN = (
+    "is are was the a an with has have and but be on its it this as shows show showing reports reported says slot "
+    "link links pcie pci-e pci bus port device state status physical phys physstate phys_state gpu nic hca width "
+    "widths lane lanes speed speeds rate rates gen generation capability value infiniband ib roce ethernet hdr ndr "
+    "edr fdr xdr qdr downgraded degraded reduced lower slow slower narrow narrower ok per each read to nvlink "
+    "nvlinks count number total detected found visible working enabled volatile aggregate ecc error errors "
+    "uncorrectable uncorrected correctable corrected dbe sbe row rows remap remapped remapping pending failure "
+    "failed double single bit yes no true false none thermal slowdown sw hw software hardware power brake reason "
+    "reasons clock clocks event negotiation mhz w c temp temperature draw for "
+    "stuck under load default limit cap from nvidia-smi lspci"
+)
+
+
+def _any(words: str) -> str:
+    some = "|".join(re.escape(word) for word in sorted(set(words.split()), key=len, reverse=True))
+    return rf"(?:{some})(?![\w])"
+
+
+_KINDS = {  # in the order in which they are tried
+    **DEVICES,
+    "rate": _RATE,
+    "speed": _SPEED,
+    "lanes": _LANES,
+    "gone": _GONE,
+    "state": _STATE,
+    "size": r"[0-9]{1,5}(?:\.[0-9]{1,2})?[ ]?(?:mhz|ghz|w|watts?|°?c|gi?b|mi?b|%)(?![\w/])",
+    "number": r"[0-9]{1,9}(?![\w.])",
+    "most": rf"{_any(_MOST)}|/",
+    "wanted": _any(_WANTED),
+    "now": _any(_NOW),
+    "plain": _any(_PLAIN),
+}
+_SPACE = re.compile(r"[ \t|;,:=()\[\]*`'\"~≈!+<>–-]{0,24}(?:\.(?=\s|$))?[ \t]{0,4}")
+_EDGES = " \t|,;:=()[]*`'\"~≈!+<>.–-"
+_LONGEST, _MOST_WORDS = 300, 60
+_OTHERS = re.compile(  # "..., the other seven GPUs are at x16"
+    r"[,;.(]?[ ]{0,3}(?:(?:while|and|but|whereas)[ ])?(?:the[ ]|all[ ]){0,2}(?:others?|rest|remaining)(?![\w])"
+    r"(?:[ ](?:one|two|three|four|five|six|seven|eight|nine|gpus|ports|nics|links|devices|cards|of|them)){0,4}",
+    re.IGNORECASE,
+)
+_HOST = re.compile(  # "Node gpu-12: GPU3 ...", "node12: mlx5_4 ..."
+    r"^(?:on[ ])?(?:(?:node|host|server|machine)[ ]{1,3}[\w.-]{1,60}[:,]?|(?!gpu|mlx)[a-z][\w.-]{0,60}:)[ ]{1,4}"
+    r"(?=[a-z]{2,8}[ _]?[0-9]|link|pcie|the[ ])",
+    re.IGNORECASE,
+)
+
+
+class Word(Struct, frozen=True):
+    """A word: its kind (a key of the vocabulary), the text in lower case, and the signs before it."""
+
+    kind: str
+    text: str
+    joint: str
+
+
+def words(line: str) -> tuple[Word, ...]:
+    """The words of a line. Empty: it contains others, or none."""
+    found: list[Word] = []
+    place = 0
+    while len(line) <= _LONGEST and line[place:].strip(_EDGES):
+        space = _SPACE.match(line, place)
+        start = space.end() if space else place
+        one = _pattern().match(line, start)
+        if one is None or len(found) == _MOST_WORDS:
+            return ()
+        found.append(Word(one.lastgroup or "", one[0].lower(), line[place:start]))
+        place = one.end()
+    return tuple(found)
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?P<{kind}>{text})" for kind, text in _KINDS.items()), re.IGNORECASE)
+
+
+def clauses(line: str) -> tuple[str, str]:
+    """What a line says of its device, and what it says of the other devices. Without the name of the machine."""
+    text = _HOST.sub("", line.strip(), count=1)
+    others = _OTHERS.search(text)
+    return (text[: others.start()], text[others.end() :]) if others else (text, "")

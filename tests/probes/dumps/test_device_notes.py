@@ -1,0 +1,103 @@
+"""What people write about devices: variations made by program, and words that change nothing or everything."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkgauge.models.evaluate import evaluate
+from linkgauge.models.facts.gpu import Gpu
+from linkgauge.models.facts.machine import Port
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.report import Report
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps.read import read_text
+
+AT = 0.0
+LANES = ("x{n}", "{n}x", "{n} lanes", "width {n}", "link width: x{n}", "PCIe Gen4 x{n}", "16 GT/s, x{n}")
+NAMES = (
+    "GPU {n}",
+    "GPU{n}:",
+    "gpu{n} =",
+    "gpu #{n} -",
+    "- GPU{n}:",
+    "| GPU{n} |",
+    "node7: gpu{n}",
+    "Node trn-3: GPU {n}",
+)
+OTHERS = (
+    "instead of x16",
+    "(should be x16)",
+    "while the others are at x16",
+    "vs x16 expected",
+    ", the other seven at x16",
+)
+
+
+def report_of(text: str) -> Report:
+    """The report of a text."""
+    return evaluate(assemble(read_text("note.txt", text, AT), Site(), AT, origin="dumps"))
+
+
+def found(text: str) -> list[tuple[str, str, str]]:
+    """Severity, code and subject of each finding."""
+    return [(one.severity, one.code, one.subject) for one in report_of(text).findings]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("lanes", LANES)
+def test_one_of_equal_gpus(name: str, lanes: str) -> None:
+    widths = (16, 16, 8, 16)
+    text = "\n".join(f"{name.format(n=n)} {lanes.format(n=width)}" for n, width in enumerate(widths))
+    assert found(text) == [("warning", "pcie-link-narrow", "gpu2")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("other", OTHERS)
+def test_what_a_sentence_expects(name: str, other: str) -> None:
+    assert found(f"{name.format(n=5)} is running at x4 {other}") == [("critical", "pcie-link-narrow", "gpu5")]
+
+
+@given(st.lists(st.sampled_from((1, 2, 4, 8, 16)), min_size=1, max_size=8), st.sampled_from(LANES))
+def test_facts_are_what_the_lines_say(widths: list[int], lanes: str) -> None:
+    text = "\n".join(f"GPU{number}: {lanes.format(n=width)}" for number, width in enumerate(widths))
+    facts = [one for one in read_text("note.txt", text, AT) if isinstance(one, Gpu)]
+    assert [(one.key, one.pcie_width) for one in facts] == [(f"gpu{n}", width) for n, width in enumerate(widths)]
+
+
+@given(st.integers(1, 16), st.sampled_from(LANES))
+def test_equal_devices_give_no_finding(count: int, lanes: str) -> None:
+    assert not found("\n".join(f"GPU{number}: {lanes.format(n=8)}" for number in range(count)))
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "GPU 5 is not at x4",
+        "we moved GPU 5 from an x4 slot",
+        "GPU 5: x4 according to the manual",
+        "GPU 5 had x4 last week",
+    ],
+)
+def test_other_words_give_no_fact(sentence: str) -> None:
+    facts = [one for one in read_text("note.txt", sentence, AT) if isinstance(one, Gpu)]
+    assert not [one for one in facts if one.pcie_width]
+    assert report_of(sentence).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [("Active LinkUp", "ACTIVE"), ("state DOWN, phys_state Disabled", "DOWN"), ("is up", "ACTIVE"), ("Init", "INIT")],
+)
+def test_states_of_ports(words: str, state: str) -> None:
+    (port,) = (one for one in read_text("note.txt", f"mlx5_3 {words}", AT) if isinstance(one, Port))
+    assert (port.key, port.state) == ("mlx5_3/1", state)
+
+
+def test_a_variable_in_a_log_that_shows_no_device() -> None:
+    """Without the devices it is information, and no verdict."""
+    log = "NCCL INFO NCCL_IB_DISABLE set by environment to 1.\nNCCL INFO Using network Socket\n"
+    report = report_of(log)
+    assert [(one.severity, one.code) for one in report.findings if one.code == "nccl-env"] == [("info", "nccl-env")]
+    assert report.verdict == "unknown"
