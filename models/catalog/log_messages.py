@@ -70,6 +70,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     action: Text | None = None  # the cheapest next step
     clears: tuple[str, ...] = ()  # the messages about the same subject that this one ends, if it is later
     needs: tuple[str, ...] = ()  # it counts only if one of these messages is in the log too
+    unless: tuple[str, ...] = ()  # it does not count if one of these messages is in the log
     general: bool = False  # any message of a program: it counts only if no other row reads its line
     source: Text
     example: Text

@@ -7,7 +7,7 @@ the same code and subject.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 
 from msgspec import Struct
@@ -51,7 +51,7 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     for event in events(snapshot, _KIND):
         row = message(event.name or "")
         symptom = row.code == "not-enough-evidence" and snapshot.origin != "dumps"  # a machine shows its state itself
-        if row.code and row.severity and not symptom and (not row.needs or names & {*row.needs}):
+        if row.code and row.severity and not symptom and _holds(row, names):
             subject = _subject(snapshot, event, row)
             past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
             if not _is_known(snapshot, row, subject):
@@ -59,6 +59,11 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
                 groups[row.code, subject].append(_Logged(event, row, subject, severity, past))
     for found in groups.values():
         yield _finding(snapshot, sorted(found, key=_first))
+
+
+def _holds(row: Message, names: Set[str | None]) -> bool:
+    """Whether the messages in the log, by their names, let the row count."""
+    return (not row.needs or bool(names & {*row.needs})) and not names & {*row.unless}
 
 
 def _first(one: _Logged) -> tuple[int, float, int]:
