@@ -25,6 +25,7 @@ _FEWEST = 10  # errors: as port_counters.py
 _FRAME = 1500 * 8  # bits of a full Ethernet frame, if only packets are counted
 _MINUTES = "minutes_counted"  # mlxlink: the time since its counters were reset
 _PER_HOUR = 120  # errors: as port_counters.py
+_MANY = 100  # errors in an unknown time; fewer can be those of one restart of a switch
 
 
 class _Row(Struct, frozen=True):
@@ -90,7 +91,8 @@ def errors(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding | NotChecked]:
         if most.value >= _FEWEST and most.value / bits > _WORST:
             yield _finding(snapshot, port, counters, f"{text}: {most.value / bits:.1g} errors per bit")
     elif most.value > _ERRORS[most.quantity].most:
-        yield _finding(snapshot, port, counters, "since its counters were reset; the time is not known")
+        since = "since its counters were reset; the time is not known"
+        yield _finding(snapshot, port, counters, since, "warning" if most.value >= _MANY else "info")
     else:
         yield _unknown(port, most)
 
@@ -122,15 +124,17 @@ def _received(snapshot: Snapshot, port: AnyPort) -> tuple[float | None, str]:
     return None, ""
 
 
-def _finding(snapshot: Snapshot, port: AnyPort, counters: Sequence[Observation], span: str) -> Finding:
+def _finding(
+    snapshot: Snapshot, port: AnyPort, counters: Sequence[Observation], span: str, severity: Severity = "warning"
+) -> Finding:
     lanes = [one for name in _LANES if (one := latest_counter(snapshot, port.key, name)) and one.value]
     worst = max(lanes, key=lambda one: one.value, default=None)
     lane = f"; lane {worst.quantity[7]} has the most, {worst.value:.0f}, before correction" if worst else ""
     texts = ", ".join(f"{one.value:.0f} {_ERRORS[one.quantity].word}" for one in counters)
     return Finding(
         code="nic-errors",
-        severity="warning",
-        confidence="likely",
+        severity=severity,
+        confidence="likely" if severity == "warning" else "possible",
         subject=port.key,
         message=f"port {port.key} received {texts} {span}{lane}",
         expected=_WORST,
