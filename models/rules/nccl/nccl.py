@@ -162,7 +162,26 @@ def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     )
 
 
+def through_host(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
+    """The library receives from other nodes in host memory. Without GPUs that support it, this is by design."""
+    if any(one.gpu_direct is False for one in snapshot.of(Rdma).values()):
+        return  # direct()
+    yield Finding(
+        code="gdr-disabled",
+        severity="info",
+        confidence="possible",
+        subject="node",
+        message=f"NCCL receives from other nodes without GPUDirect RDMA (via {failure.error}): each byte goes through "
+        "host memory",
+        expected="GDRDMA",
+        observed=failure.error,
+        cause="the distance between GPU and adapter (NCCL_NET_GDR_LEVEL), no peer-memory module, or a GPU without it",
+        evidence=cited(failure, "text"),
+    )
+
+
 RULES = (
+    Rule("gdr-disabled", NcclFailure, ("text",), through_host, lambda _, failure: failure.key == "host memory"),
     Rule("gdr-disabled", Rdma, ("gpu_direct",), direct, may_be_direct),
     Rule("p2p-disabled", Transport, ("via",), over_host, joined),
     Rule("memlock-low", NcclFailure, ("text",), registration),

@@ -25,6 +25,7 @@ _FEWEST = 10  # errors: as port_counters.py
 _FRAME = 1500 * 8  # bits of a full Ethernet frame, if only packets are counted
 _MINUTES = "minutes_counted"  # mlxlink: the time since its counters were reset
 _PER_HOUR = 120  # errors: as port_counters.py
+_SHARE = 1e-4  # receive errors per full frame; a device also counts frames of wrong length or unknown protocols
 _MANY = 100  # errors in an unknown time; fewer can be those of one restart of a switch
 
 
@@ -48,6 +49,7 @@ _ERRORS: Mapping[str, _Row] = {
     "effective_errors": _Row("errors that error correction did not repair"),
 }
 _OF_BITS = ("rx_crc_errors", "rx_symbol_errors", "symbol_error", "port_rcv_errors", "local_link_integrity_errors")
+_DEVICE: Mapping[str, _Row] = {"rx_errors": _Row("receive errors of the network device", 1000)}
 _DOWNS: Mapping[str, _Row] = {"link_downed": _Row("times down")}
 _LOSSES: Mapping[str, _Row] = {
     "port_xmit_discards": _Row("discarded packets", 200),
@@ -66,7 +68,7 @@ def counts(snapshot: Snapshot, port: AnyPort) -> bool:
     if snapshot.origin != "dumps" or function_of(snapshot, port) is not None:
         return False
     quantities = {one.quantity for one in snapshot.observed.get(port.key, ())}
-    return not quantities.isdisjoint({*_ERRORS, *_DOWNS, *_LOSSES})
+    return not quantities.isdisjoint({*_ERRORS, *_DEVICE, *_DOWNS, *_LOSSES})
 
 
 def _counters(snapshot: Snapshot, port: AnyPort, rows: Mapping[str, _Row]) -> list[Observation]:
@@ -161,6 +163,14 @@ def losses(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
         yield _simple("nic-congestion", "info", port, found, f"had {texts} since its counters were reset")
 
 
+def device_errors(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
+    """A network device receives bad frames all the time."""
+    bits, text = _received(snapshot, port)
+    for one in _counters(snapshot, port, _DEVICE):
+        if bits and one.value >= _DEVICE[one.quantity].most and one.value * _FRAME / bits > _SHARE:
+            yield _simple("nic-errors", "warning", port, [one], f"had {one.value:.0f} receive errors {text}")
+
+
 def _simple(code: str, severity: Severity, port: AnyPort, found: Sequence[Observation], text: str) -> Finding:
     busy = "the network or the receivers are busy or lose packets; this node has no fault"
     return Finding(
@@ -176,5 +186,10 @@ def _simple(code: str, severity: Severity, port: AnyPort, found: Sequence[Observ
     )
 
 
-_JUDGED = (("nic-errors", errors), ("nic-port-flapping", downs), ("nic-congestion", losses))
+_JUDGED = (
+    ("nic-errors", errors),
+    ("nic-errors", device_errors),
+    ("nic-port-flapping", downs),
+    ("nic-congestion", losses),
+)
 RULES = tuple(Rule(code, kind, (), judge, counts) for code, judge in _JUDGED for kind in (Net, Port))

@@ -277,8 +277,14 @@ def _alone(log: _Log, lines: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]
 
 
 def _sockets(log: _Log) -> Iterator[NcclFailure]:
-    """Whether the library sends between nodes over TCP sockets."""
+    """Whether the library sends between nodes over TCP sockets, or by RDMA from host memory."""
     found = next((one for one in _CHANNEL.finditer(log.text) if one[3].startswith("NET/Socket")), None)
+    received = [one for one in _CHANNEL.finditer(log.text) if one[3].startswith("NET/IB") and "[receive]" in one[0]]
+    if received and not any("GDRDMA" in one[3] for one in received):
+        line = log.cite(received[0])
+        yield NcclFailure(
+            key="host memory", error=received[0][3], text=line.text, count=len(received), cites={"text": line}
+        )
     if found is None and any(int(one["nodes"]) > 1 for one in _NODES.finditer(log.text)):
         networks = list(_NETWORK.finditer(log.text))
         found = networks[0] if networks and all(one["network"].startswith("Socket") for one in networks) else None
