@@ -59,9 +59,8 @@ def read(part: Part) -> Iterator[Record]:
 def _communicators(part: Part) -> Iterator[NcclFailure]:
     """The first communicator with a problem."""
     for number, found in islice(part.matches(_COMMUNICATOR), 1):
-        line, reason = part.cite(number, found[0]), _OPERATION.search(part.text)
-        error = reason[0] if reason else found[0]
-        yield NcclFailure(key="communicator", error=error, text=line.text, count=1, cites={"text": line})
+        line = part.cite(number, found[0])
+        yield NcclFailure(key="communicator", error=found[0], text=line.text, count=1, cites={"text": line})
 
 
 def _library(part: Part) -> Iterator[Nccl]:

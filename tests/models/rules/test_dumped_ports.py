@@ -97,7 +97,7 @@ def test_receive_errors_of_a_device() -> None:
 
 
 def test_a_message_that_counts_only_without_another() -> None:
-    """perftest fails alike with host memory and with GPU memory; the lines before tell which one it used."""
+    """The test fails alike with host memory and with GPU memory; the lines before tell which one it used."""
     refused = "Couldn't allocate MR\nfailed to create mr\n"
     buffer = "allocated GPU buffer address at 00007f0000000000 pointer=0x7f0000000000\n"
     assert found_in(refused) == [("memlock-low", "warning", "node")]
@@ -109,3 +109,25 @@ def test_a_general_message_counts_only_if_no_other_row_reads_its_line() -> None:
     assert found_in(f"{start}failed to create qp: Invalid argument\n") == [("not-enough-evidence", "info", "node")]
     locked = f"{start}ibv_create_cq(cqe=4096) failed: Cannot allocate memory\n"
     assert found_in(locked) == [("memlock-low", "warning", "node")]
+
+
+def ports(*physical: str) -> str:
+    """Lines of `rdma link` for InfiniBand ports: the physical state of each."""
+    lines = (
+        f"link mlx5_{at}/1 subnet_prefix fe80:0000:0000:0000 lid 65535 sm_lid 0 lmc 0 state "
+        f"{'ACTIVE' if state == 'LINK_UP' else 'DOWN'} physical_state {state}\n"
+        for at, state in enumerate(physical)
+    )
+    return "".join(lines)
+
+
+def test_ports_without_a_cable_beside_others() -> None:
+    """Each second port of a card has no cable. One of many that is down is a fault."""
+    assert [one for one in found_in(ports(*["LINK_UP", "DISABLED"] * 4)) if one[1] != "info"] == []
+    several = found_in(ports(*["LINK_UP"] * 7, "POLLING"))
+    assert several == [("nic-port-down", "warning", "mlx5_7/1")]
+
+
+def test_a_text_with_no_port_that_is_up() -> None:
+    assert found_in(ports("POLLING")) == [("nic-port-down", "warning", "mlx5_0/1")]
+    assert [one for one in found_in(ports("DISABLED")) if one[1] != "info"] == []
