@@ -18,7 +18,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.counter_windows import latest_counter
 from ..core.rule import Rule
-from .ports import AnyPort, function_of
+from .ports import AnyPort, function_of, titled
 
 _WORST = 1e-12  # errors per bit
 _FEWEST = 10  # errors: as port_counters.py
@@ -138,7 +138,7 @@ def _finding(
         severity=severity,
         confidence="likely" if severity == "warning" else "possible",
         subject=port.key,
-        message=f"port {port.key} received {texts} {span}{lane}",
+        message=f"{titled(port)} received {texts} {span}{lane}",
         expected=_WORST,
         observed=counters[0].value,
         unit="count",
@@ -178,7 +178,7 @@ def _simple(code: str, severity: Severity, port: AnyPort, found: Sequence[Observ
         severity=severity,
         confidence="possible",
         subject=port.key,
-        message=f"port {port.key} {text}",
+        message=f"{titled(port)} {text}",
         observed=found[0].value,
         unit="count",
         cause=busy if severity == "info" else "the cable, a transceiver, or the port at the other end",

@@ -45,6 +45,15 @@ def test_the_odd_one_out_of_several_ports(text: str, expected: Found) -> None:
     assert found_in(text) == expected
 
 
+@pytest.mark.parametrize(("states", "expected"), [(["Down"], ["irdma0/1"]), (["Down", "Active"], [])])
+def test_ports_of_a_text_in_which_nccl_cannot_connect(states: list[str], expected: list[str]) -> None:
+    log = "n1:9:9 [0] misc/ibvwrap.cc:284 NCCL WARN Call to ibv_modify_qp failed with error Invalid argument\n"
+    text = log + "".join(
+        f"CA 'irdma{at}'\n\tPort 1:\n\t\tState: {state}\n\t\tRate: 100\n" for at, state in enumerate(states)
+    )
+    assert [subject for code, _, subject in found_in(text) if code == "nic-port-down"] == expected
+
+
 @pytest.mark.parametrize(
     ("speed", "modes", "expected"),
     [
