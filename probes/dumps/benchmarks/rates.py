@@ -20,11 +20,11 @@ from ..core.matrix import implied_gpus
 from ..core.part import Part
 from ..lines.markup import cells_of
 from ..lines.shapes import shape
-from . import rate_claims, rate_words
-from .rate_rows import Header, RateRow, header_of, row_of
+from . import rate_words
+from .rate_rows import LISTED, SPOKEN, Header, RateRow, claims, entries, header_of, row_of
 
 _UNIT = rate_words.UNIT
-BEGIN = rf"(?:{rate_words.BEGIN}|^(?i:(?=(?:{rate_claims.SPOKEN}|{rate_claims.LISTED}))[^\n]{{0,200}}?{_UNIT}))"
+BEGIN = rf"(?:{rate_words.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}))"
 _FEWEST_NODES = 4  # nodes whose own rates are compared
 _HOW = "write each row as 'gpu0 -> gpu1: 48.1 GB/s'"
 _GAPS = {
@@ -53,7 +53,7 @@ class _Report(Struct):
 def read(part: Part) -> Iterator[Record]:
     """The rates of flows, of pairs of nodes and of single nodes, and one NotChecked for each kind of gap."""
     report, header = _Report(part), Header()
-    rows = [(number, row) for number, line in part.lines() for row in rate_claims.entries(line)]
+    rows = [(number, row) for number, line in part.lines() for row in entries(line)]
     lines = [(number, row, rate_words.words(_cells(row.lstrip(" \t>")))) for number, row in rows]
     single = _single_node(words for _, _, words in lines if words)
     for number, line, words in lines:
@@ -71,7 +71,7 @@ def read(part: Part) -> Iterator[Record]:
             row = row_of(words, header)
             row.machine = below is not None
             _take(report, row, header, number, part.cite(number, line))
-    yield from rate_claims.claims(part)
+    yield from claims(part)
     yield from report.records
     yield from implied_gpus(report.records)
     yield from _nodes(report)

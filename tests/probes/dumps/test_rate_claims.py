@@ -1,4 +1,4 @@
-"""Rates in prose and in lists of one line."""
+"""Rates in prose and in lists of one line (rate_rows.py)."""
 
 from __future__ import annotations
 
