@@ -29,3 +29,4 @@ class NodePair(Fact, frozen=True, kw_only=True):
     a: str | None = None  # None: an adapter, of which the text names no node
     b: str | None = None  # None: the rate of node a alone
     rate: float | None = None  # of a collective: bus bandwidth
+    others: float | None = None  # what the text says of all other nodes or adapters

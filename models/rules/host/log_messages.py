@@ -23,6 +23,9 @@ from ..core.rule import Rule
 from ..core.wording import function_name, location
 from ..gpu.pcie_events import any_logged
 
+_WARNING = (
+    "warning"  # case of a warning of NCCL that no row knows (nccl/nccl.py): no symptom beside a fault that has a name
+)
 _KIND = "message"
 _FELL_OFF = 79  # Xid
 _OF_GPUS = ("gpu-", "nvlink-", "nvswitch-")
@@ -191,10 +194,12 @@ def with_messages(snapshot: Snapshot, states: Sequence[Finding], logged: Iterabl
     A message that names no subject is about the first finding with its code. A line in unknown words adds nothing to a
     finding, and it is no symptom beside a fault that has a name.
     """
-    found, messages = list(states), list(logged)
-    named = any(one.severity != "info" for one in (*found, *messages))
+    messages = list(logged)
+    named = any(one.severity != "info" for one in (*states, *messages))
+    kept = [one for one in states if not (named and one.case == _WARNING)]
+    found = list(kept)
     for one in messages:
-        same = (place for place, other in enumerate(states) if other.code == one.code and _meets(snapshot, one, other))
+        same = (place for place, other in enumerate(kept) if other.code == one.code and _meets(snapshot, one, other))
         place = next(same, None)
         if one.case == UNEXPLAINED and (place is not None or (named and one.code == "not-enough-evidence")):
             continue

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ...catalog.settings import settings
 from ...facts.gpu import Gpu
+from ...facts.job_ranks import Rank
 from ...facts.machine import Mount, NcclFailure, Rdma, Setting, Transport
 from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot
@@ -138,7 +139,6 @@ _SYMPTOMS = {
     "communicator": "the ranks of a communicator do not agree ({error})",
     "warning": "NCCL warns: {error}",
     "sockets": "NCCL sends between nodes over {error}: it uses no RDMA device",
-    "wrong values": "a collective returned wrong values ({error}): a link or the memory of a GPU changes data",
 }
 
 
@@ -146,6 +146,8 @@ def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     """A failure with several possible causes, on this node or another."""
     if failure.key == "queue pair" and (unrouted(snapshot) or link_local(failure)):
         return  # the cause is the unreachable address: network/gid.py
+    if failure.key == "communicator" and snapshot.of(Rank):
+        return  # ranks.py
     if unready(failure) or mismatched(snapshot, failure):
         return  # nvlink/cuda_init.py
     yield Finding(
@@ -160,7 +162,26 @@ def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     )
 
 
+def through_host(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
+    """The library receives from other nodes in host memory. Without GPUs that support it, this is by design."""
+    if any(one.gpu_direct is False for one in snapshot.of(Rdma).values()):
+        return  # direct()
+    yield Finding(
+        code="gdr-disabled",
+        severity="info",
+        confidence="possible",
+        subject="node",
+        message=f"NCCL receives from other nodes without GPUDirect RDMA (via {failure.error}): each byte goes through "
+        "host memory",
+        expected="GDRDMA",
+        observed=failure.error,
+        cause="the distance between GPU and adapter (NCCL_NET_GDR_LEVEL), no peer-memory module, or a GPU without it",
+        evidence=cited(failure, "text"),
+    )
+
+
 RULES = (
+    Rule("gdr-disabled", NcclFailure, ("text",), through_host, lambda _, failure: failure.key == "host memory"),
     Rule("gdr-disabled", Rdma, ("gpu_direct",), direct, may_be_direct),
     Rule("p2p-disabled", Transport, ("via",), over_host, joined),
     Rule("memlock-low", NcclFailure, ("text",), registration),

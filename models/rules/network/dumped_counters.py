@@ -18,13 +18,15 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.counter_windows import latest_counter
 from ..core.rule import Rule
-from .ports import AnyPort, function_of
+from .ports import AnyPort, function_of, titled
 
 _WORST = 1e-12  # errors per bit
 _FEWEST = 10  # errors: as port_counters.py
 _FRAME = 1500 * 8  # bits of a full Ethernet frame, if only packets are counted
 _MINUTES = "minutes_counted"  # mlxlink: the time since its counters were reset
 _PER_HOUR = 120  # errors: as port_counters.py
+_SHARE = 1e-4  # receive errors per full frame; a device also counts frames of wrong length or unknown protocols
+_MANY = 100  # errors in an unknown time; fewer can be those of one restart of a switch
 
 
 class _Row(Struct, frozen=True):
@@ -47,6 +49,7 @@ _ERRORS: Mapping[str, _Row] = {
     "effective_errors": _Row("errors that error correction did not repair"),
 }
 _OF_BITS = ("rx_crc_errors", "rx_symbol_errors", "symbol_error", "port_rcv_errors", "local_link_integrity_errors")
+_DEVICE: Mapping[str, _Row] = {"rx_errors": _Row("receive errors of the network device", 1000)}
 _DOWNS: Mapping[str, _Row] = {"link_downed": _Row("times down")}
 _LOSSES: Mapping[str, _Row] = {
     "port_xmit_discards": _Row("discarded packets", 200),
@@ -65,7 +68,7 @@ def counts(snapshot: Snapshot, port: AnyPort) -> bool:
     if snapshot.origin != "dumps" or function_of(snapshot, port) is not None:
         return False
     quantities = {one.quantity for one in snapshot.observed.get(port.key, ())}
-    return not quantities.isdisjoint({*_ERRORS, *_DOWNS, *_LOSSES})
+    return not quantities.isdisjoint({*_ERRORS, *_DEVICE, *_DOWNS, *_LOSSES})
 
 
 def _counters(snapshot: Snapshot, port: AnyPort, rows: Mapping[str, _Row]) -> list[Observation]:
@@ -90,7 +93,8 @@ def errors(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding | NotChecked]:
         if most.value >= _FEWEST and most.value / bits > _WORST:
             yield _finding(snapshot, port, counters, f"{text}: {most.value / bits:.1g} errors per bit")
     elif most.value > _ERRORS[most.quantity].most:
-        yield _finding(snapshot, port, counters, "since its counters were reset; the time is not known")
+        since = "since its counters were reset; the time is not known"
+        yield _finding(snapshot, port, counters, since, "warning" if most.value >= _MANY else "info")
     else:
         yield _unknown(port, most)
 
@@ -122,17 +126,19 @@ def _received(snapshot: Snapshot, port: AnyPort) -> tuple[float | None, str]:
     return None, ""
 
 
-def _finding(snapshot: Snapshot, port: AnyPort, counters: Sequence[Observation], span: str) -> Finding:
+def _finding(
+    snapshot: Snapshot, port: AnyPort, counters: Sequence[Observation], span: str, severity: Severity = "warning"
+) -> Finding:
     lanes = [one for name in _LANES if (one := latest_counter(snapshot, port.key, name)) and one.value]
     worst = max(lanes, key=lambda one: one.value, default=None)
     lane = f"; lane {worst.quantity[7]} has the most, {worst.value:.0f}, before correction" if worst else ""
     texts = ", ".join(f"{one.value:.0f} {_ERRORS[one.quantity].word}" for one in counters)
     return Finding(
         code="nic-errors",
-        severity="warning",
-        confidence="likely",
+        severity=severity,
+        confidence="likely" if severity == "warning" else "possible",
         subject=port.key,
-        message=f"port {port.key} received {texts} {span}{lane}",
+        message=f"{titled(port)} received {texts} {span}{lane}",
         expected=_WORST,
         observed=counters[0].value,
         unit="count",
@@ -157,6 +163,14 @@ def losses(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
         yield _simple("nic-congestion", "info", port, found, f"had {texts} since its counters were reset")
 
 
+def device_errors(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
+    """A network device receives bad frames all the time."""
+    bits, text = _received(snapshot, port)
+    for one in _counters(snapshot, port, _DEVICE):
+        if bits and one.value >= _DEVICE[one.quantity].most and one.value * _FRAME / bits > _SHARE:
+            yield _simple("nic-errors", "warning", port, [one], f"had {one.value:.0f} receive errors {text}")
+
+
 def _simple(code: str, severity: Severity, port: AnyPort, found: Sequence[Observation], text: str) -> Finding:
     busy = "the network or the receivers are busy or lose packets; this node has no fault"
     return Finding(
@@ -164,7 +178,7 @@ def _simple(code: str, severity: Severity, port: AnyPort, found: Sequence[Observ
         severity=severity,
         confidence="possible",
         subject=port.key,
-        message=f"port {port.key} {text}",
+        message=f"{titled(port)} {text}",
         observed=found[0].value,
         unit="count",
         cause=busy if severity == "info" else "the cable, a transceiver, or the port at the other end",
@@ -172,5 +186,10 @@ def _simple(code: str, severity: Severity, port: AnyPort, found: Sequence[Observ
     )
 
 
-_JUDGED = (("nic-errors", errors), ("nic-port-flapping", downs), ("nic-congestion", losses))
+_JUDGED = (
+    ("nic-errors", errors),
+    ("nic-errors", device_errors),
+    ("nic-port-flapping", downs),
+    ("nic-congestion", losses),
+)
 RULES = tuple(Rule(code, kind, (), judge, counts) for code, judge in _JUDGED for kind in (Net, Port))

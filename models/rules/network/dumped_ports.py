@@ -8,19 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...facts.machine import Net, Port
+from ...facts.machine import NcclFailure, Net, Port
 from ...facts.records import Flow, Observation
 from ...facts.units import as_gigabits, from_gigabits
 from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.rule import Rule
 from ..core.wording import cited
-from .ports import AnyPort, function_of, real, up
+from .ports import AnyPort, function_of, real, titled, up
 
 # Software devices, and devices of containers and virtual machines
 _SOFTWARE = re.compile(r"(?:rxe|siw|lo|docker|veth|br|virbr|bond|team|tun|tap|cali|flannel|cni|dummy|wl)")
 _EQUAL = (4, 8, 16)  # ports of a machine of which all are alike; a ninth port may belong to another network
 _FEWEST_WIRED, _FEWEST = 4, 6  # InfiniBand ports, and Ethernet ports with RDMA: some servers leave one without a cable
+_PAIR = "queue pair"  # the failure of NCCL to connect
 _TENTH, _HALF = 0.1, 0.5
 _FAST = from_gigabits(25)
 _LARGE = 1 << 16  # bytes of a message that fills a link
@@ -58,6 +59,11 @@ def one_of_several(snapshot: Snapshot, port: AnyPort) -> bool:
         return False
     wired = _form(port)[1] in ("InfiniBand", "infiniband")
     return len(_others(snapshot, port)) + 1 >= (_FEWEST_WIRED if wired else _FEWEST)
+
+
+def is_blamed(snapshot: Snapshot, port: Port) -> bool:
+    """Select nameless ports in a text in which NCCL could not connect over RDMA."""
+    return _PAIR in snapshot.of(NcclFailure) and nameless(snapshot, port)
 
 
 def has_reference(snapshot: Snapshot, port: AnyPort) -> bool:
@@ -108,6 +114,23 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
         )
 
 
+def unconnected(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
+    """NCCL could not connect over RDMA, and the text shows only ports that are down."""
+    if any(up(one) is not False for one in snapshot.of(Port).values()):
+        return
+    yield Finding(
+        code="nic-port-down",
+        severity="warning",
+        confidence="likely",
+        subject=port.key,
+        message=f"{titled(port)} is down; NCCL made no RDMA connection, and the text shows no RDMA port that is up",
+        expected="up",
+        observed="down",
+        cause="cable, transceiver, the port at the other end, or a network device that was not set up",
+        evidence=(*cited(port, "state"), *cited(snapshot.of(NcclFailure)[_PAIR], "text")),
+    )
+
+
 def _with_device(snapshot: Snapshot, port: AnyPort) -> str:
     """The RDMA port of a network device, or the port itself."""
     ports = (one.key for one in snapshot.of(Port).values() if isinstance(port, Net) and one.netdev == port.key)
@@ -147,7 +170,7 @@ def _slow(port: AnyPort, rate: float, best: float, severity: Severity, source: s
         severity=severity,
         confidence="likely" if severity == "warning" else "possible",
         subject=port.key,
-        message=f"port {port.key} runs at {as_gigabits(rate)} of {as_gigabits(best)}",
+        message=f"{titled(port)} runs at {as_gigabits(rate)} of {as_gigabits(best)}",
         expected=best,
         observed=rate,
         unit="bytes_per_second",
@@ -189,6 +212,7 @@ def _is_of(one: Observation, port: Port) -> bool:
 
 RULES = (
     Rule("nic-port-down", Port, ("state",), down, nameless),
+    Rule("nic-port-down", Port, ("state",), unconnected, is_blamed),
     Rule("nic-port-down", Net, ("carrier",), down, one_of_several),
     Rule("nic-rate-low", Port, ("rate",), slow, has_reference),
     Rule("nic-rate-low", Net, ("speed",), slow, has_reference),

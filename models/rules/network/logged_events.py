@@ -113,11 +113,14 @@ def flaps(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         if known and real(snapshot, known) and any(one.severity != "info" for one in down(snapshot, known)):
             continue
         most = max(found, key=lambda one: one.recent or 1)
-        downs, slowly = most.recent or 1, max(one.bursts or 1 for one in found)
+        timed = most.recent is not None or snapshot.origin != "dumps"
+        downs, slowly = most.recent if timed else most.count, max(one.bursts or 1 for one in found)
+        downs = downs or 1
         fewest = _fewest(snapshot, most, ups_of(snapshot).get(port, ()))
         if downs < fewest and slowly < _SLOW_FLAPS:
             continue
-        rate = f"{downs} times within an hour" if downs >= fewest else f"at least {slowly} times within a day"
+        span = "within an hour" if timed else "in lines without times"
+        rate = f"{downs} times {span}" if downs >= fewest else f"at least {slowly} times within a day"
         yield Finding(
             code="nic-port-flapping",
             kind="event",

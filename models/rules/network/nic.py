@@ -48,6 +48,8 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
         return
     state, fields = _state(port)
     severity, why = _without_role(snapshot, port) if role is None else (role.severity, role.why)
+    if role and role.basis == "kin" and role.severity == "warning" and _are_switched_off(snapshot, port):
+        severity, why = "info", "several equal ports are switched off: nothing says that cables belong there"
     logged = [event for event in downs_of(snapshot).get(port.key, ()) if not is_history(snapshot, event)]
     recent = max((event.recent or 1 for event in logged), default=0)
     yield Finding(
@@ -67,6 +69,13 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
         location=_location(snapshot, port),
         evidence=(*_evidence(port, fields), *map(event_evidence, logged)),
     )
+
+
+def _are_switched_off(snapshot: Snapshot, port: AnyPort) -> bool:
+    """Whether the port and more than a quarter of all equal ports have no cable: their physical state is Disabled."""
+    equal = [port, *cohort(snapshot, port)]
+    off = [one for one in equal if isinstance(one, Port) and one.physical_state == "Disabled" and not up(one)]
+    return port in off and len(off) > 1 and 4 * len(off) > len(equal)
 
 
 def _was_up(snapshot: Snapshot, port: AnyPort) -> Role | None:
@@ -92,7 +101,15 @@ def _without_role(snapshot: Snapshot, port: AnyPort) -> tuple[Severity, str]:
     gpus = sum(1 for device in snapshot.topology.devices if device.kind == "gpu")
     if isinstance(port, Port) and alike and gpus > 1 and not any(up(other) for other in alike):
         return "warning", f"none of {len(alike) + 1} equal ports of this GPU node is up"
+    if isinstance(port, Port) and port.physical_state != "Disabled" and _is_shown_alone(snapshot, port):
+        return "warning", "the text shows no InfiniBand port that is up"
     return "info", "nothing says that a cable belongs there"
+
+
+def _is_shown_alone(snapshot: Snapshot, port: Port) -> bool:
+    """Whether a text shows only InfiniBand ports that are down: a person asks why."""
+    every = [one for one in snapshot.of(Port).values() if one.link_layer == "InfiniBand"]
+    return snapshot.origin == "dumps" and port in every and not any(up(one) for one in snapshot.of(Port).values())
 
 
 def _state(port: AnyPort) -> tuple[str, tuple[str, ...]]:

@@ -84,23 +84,26 @@ def _alone(snapshot: Snapshot, own: NodePair) -> Iterator[Finding]:
     """A finding if a node or its adapter is slow in a test of which most nodes have equal results."""
     same = [one for one in snapshot.of(NodePair).values() if one.b is None and (one.a is None) == (own.a is None)]
     others = [one.rate or 0 for one in same if one.key != own.key]
-    usual = median(others) if len(others) >= _FEWEST_OTHERS else 0
+    usual = own.others or (median(others) if len(others) >= _FEWEST_OTHERS else 0)
     equal = sum(_SLOW * usual <= rate <= usual / _SLOW for rate in others)
     # Adapters of one machine may belong to two networks: one that differs is a fault, several are not.
-    fewest = len(others) if own.a is None else _MOST * len(others)
+    fewest = 0 if own.others else len(others) if own.a is None else _MOST * len(others)
     if (own.rate or 0) < _SLOW * usual and equal >= fewest:
+        count, source = f"other {len(others)}", f"median of {len(others)} others in the same report"
+        if own.others:
+            count, source = "others", "the text itself"
         yield Finding(
             code="bandwidth-low" if own.a is None else "node-slow",
             severity="warning",
             confidence="likely",
             subject=own.a or own.key,
-            message=f"{own.key} reaches {as_gigabytes(own.rate or 0)}; the other {len(others)} in this test reach "
+            message=f"{own.key} reaches {as_gigabytes(own.rate or 0)}; the {count} in this test reach "
             f"{as_gigabytes(usual)}",
             expected=usual,
             observed=own.rate,
             unit="bytes_per_second",
             basis="kin",
-            expected_source=f"median of {len(others)} others in the same report",
+            expected_source=source,
             evidence=cited(own, "rate"),
         )
 

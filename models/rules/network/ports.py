@@ -293,3 +293,8 @@ def _by_product(snapshot: Snapshot) -> Mapping[object, list[AnyPort]]:
 def _shared(snapshot: Snapshot) -> frozenset[str | None]:
     """The network devices that are covered by RDMA ports."""
     return frozenset(port.netdev for port in snapshot.of(Port).values() if real(snapshot, port))
+
+
+def titled(port: AnyPort) -> str:
+    """The port in a message; a text without its name calls it "port"."""
+    return f"the {port.key}" if port.key == "port" else f"port {port.key}"

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from msgspec import Struct, field
 
 from ....models.facts.gpu import Gpu
-from ....models.facts.machine import NcclFailure
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ..core.columns import Row, rows
@@ -54,11 +52,10 @@ class _Table(Struct, frozen=True):
 # An output begins with the first lines of nccl-tests, the heading of a table, or a line of NCCL's log. With NCCL_DEBUG,
 # log lines appear between rows. Launchers put the rank before each line.
 _LOG = (" NCCL INFO ", " NCCL WARN ")
-_WRONG = re.compile(r"#[ \t]*Out of bounds values[ \t]*:[ \t]*(?P<count>[1-9][0-9]{0,17})[ \t]+FAILED")
 _AHEAD = r"^[ \t|]*(?:(?:\[\d+,\d+\]<std(?:out|err)>:|\d{1,5}:)[ \t]*)?"
 BEGIN = (
     rf"{_AHEAD}\#[ \t]*(?:nThread[ ]\d|nccl-tests version|Using devices|Collective test starting"
-    r"|rccl-tests version|Out of bounds values|[ \t|]{0,8}Rank[ \t|]+\d)"
+    r"|rccl-tests version|[ \t|]{0,8}Rank[ \t|]+\d)"
     rf"|{_AHEAD}(?:\#[ \t|]*)?size[ \t|]+(?:count|time)[ \t|][^\n]{{0,300}}?\balgbw\b[^\n]{{0,100}}?\bbusbw\b"
     # A row without the heading
     rf"|{_AHEAD}[0-9]{{1,15}}{_GAP}[0-9]{{1,15}}{_GAP}{_TYPES}{_GAP}(?:sum|prod|max|min|avg|mulsum|none|all){_GAP}"
@@ -79,9 +76,6 @@ def read(part: Part) -> Iterator[Record]:
         "busbw" in part.text or " Rank " in part.text or _UNHEADED.search(part.text)
     ):  # a log without a table can have millions of lines
         yield from _read_tables(part)
-    for number, found in islice(part.matches(_WRONG), 1):
-        line, error = part.cite(number, found[0]), f"{found['count']} are out of bounds"
-        yield NcclFailure(key="wrong values", error=error, text=line.text, count=1, cites={"text": line})
     yield from nccl_log.read(part)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from ....models.catalog.log_messages import KERNEL, PROGRAMS
 from ....models.catalog.settings import settings
@@ -62,6 +63,8 @@ _WARNING = re.compile(
     r")[^\n]*"
 )
 _ANY_WARNING = re.compile(r"NCCL WARN (?P<text>[^\n]{1,300})")
+# "NCCL INFO init.cc:1393 -> 3": a function returned an error. The warning that tells why may be cut off.
+_RETURNED = re.compile(r"NCCL INFO (?P<text>[\w./-]{3,60}\.(?:cc|cu|h|c):\d{1,5} -> [1-7]\b[^\n]{0,60})")
 # Warnings of healthy logs: the library asks for what a virtual machine, or a host without InfiniBand, does not have.
 _HARMLESS = re.compile(r"Could not find real path|KV Convert to int|libibverbs|No device found|libnccl-net|No plugin")
 # "comm 0x55 rank 0 nRanks 16 nNodes 2": communicators of several nodes
@@ -260,15 +263,28 @@ def _unexplained(log: _Log) -> Iterator[NcclFailure]:
     known = {found.start() for found in _WARNING.finditer(log.text)}
     lines = [found for found in _ANY_WARNING.finditer(log.text) if found.start() not in known]
     lines = [found for found in lines if not _HARMLESS.search(found["text"])][:_MOST_WARNINGS]
-    if others := [found for found in lines if not find_messages(found[0], catalog(*KERNEL, *PROGRAMS))]:
+    if others := _alone(log, lines):
         line = log.cite(others[0])
         text = others[0]["text"].strip()
         yield NcclFailure(key="warning", error=text, text=line.text, count=len(others), cites={"text": line})
 
 
+def _alone(log: _Log, lines: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
+    """The warnings that no message of the catalog explains. Of a log without any warning: the failed calls."""
+    if _ANY_WARNING.search(log.text):
+        return [found for found in lines if not find_messages(found[0], catalog(*KERNEL, *PROGRAMS))]
+    return list(islice(_RETURNED.finditer(log.text), _MOST_WARNINGS))
+
+
 def _sockets(log: _Log) -> Iterator[NcclFailure]:
-    """Whether the library sends between nodes over TCP sockets."""
+    """Whether the library sends between nodes over TCP sockets, or by RDMA from host memory."""
     found = next((one for one in _CHANNEL.finditer(log.text) if one[3].startswith("NET/Socket")), None)
+    received = [one for one in _CHANNEL.finditer(log.text) if one[3].startswith("NET/IB") and "[receive]" in one[0]]
+    if received and not any("GDRDMA" in one[3] for one in received):
+        line = log.cite(received[0])
+        yield NcclFailure(
+            key="host memory", error=received[0][3], text=line.text, count=len(received), cites={"text": line}
+        )
     if found is None and any(int(one["nodes"]) > 1 for one in _NODES.finditer(log.text)):
         networks = list(_NETWORK.finditer(log.text))
         found = networks[0] if networks and all(one["network"].startswith("Socket") for one in networks) else None

@@ -15,15 +15,15 @@ _GPU = r"(?:gpu|cuda|device|dev)[ _#:-]?[0-9]{1,3}"
 _DEVICE = r"(?:gpu|device|dev|nic|hca)(?![ _#:-]?[0-9])"  # "gpu 0" is one word
 _HOST = r"(?:host|cpu[0-9]{0,2}|sysmem|dram|pinned host)"
 _NUMA = r"numa(?:[ _-]?node)?[ _-]?[0-9]{1,3}"
-_NIC = (
+NIC = (
     r"(?:mlx[45]_(?:bond_|gdr_)?|bnxt_re|irdma|ionic_|erdma_|efa_|rdmap|hfi1_|ibp|ib|nic|hca|roce)"
     r"[0-9]{1,3}(?:s[0-9]{1,3})?(?:f[0-9])?(?:[:/][1-4])?"
 )
 _DISK = r"(?:/dev/)?(?:nvme[0-9]{1,2}n[0-9]{1,2}|sd[a-z])"
 _WHOLE = r"(?![\w])"
 BUS_BANDWIDTH = "(?:busbw|algbw)"  # the names of nccl-tests, in GB/s
-_UNIT = r"(?:[kmgt]i?b(?:ytes?|its?)?(?:/s(?:ec)?|ps|/second|ytes/s))"
-_NUMBER = r"[0-9]{1,6}(?:[.,][0-9]{1,4})?"
+UNIT = r"(?:[kmgt]i?b(?:ytes?|its?)?(?:/s(?:ec)?|ps|/second|ytes/s))"
+NUMBER = r"[0-9]{1,6}(?:[.,][0-9]{1,4})?"
 _SIZE = r"[0-9]{1,5}[ ]?(?:[kmg]i?b|bytes?|b)(?![\w/])"
 _PATH = r"(?:nv[0-9]{1,2}|pix|pxb|phb|node(?![ _-]?[0-9])|sys|soc)"
 _ARROW = r"(?:<-{1,2}>|<=>|↔|-{1,3}>|=>|→|to(?![\w])|<-{1,2}(?!>)|←)"
@@ -63,22 +63,22 @@ def _one_of(words: str) -> str:
 
 
 # A machine or a rail of the network with its number, or an address
-_NUMBERED_NODE = r"(?:(?:node|rail|server|machine)[ #]{1,2}[0-9]{1,4}|(?:[0-9]{1,3}\.){3}[0-9]{1,3})"
+NUMBERED_NODE = r"(?:(?:node|rail|server|machine)[ #]{1,2}[0-9]{1,4}|(?:[0-9]{1,3}\.){3}[0-9]{1,3})"
 # A node has a number. Network devices, disks and counted things are no nodes.
-_NODE = (
+NODE = (
     r"(?:(?!eth|en[opsx][0-9]|wl|sd[a-z]|nvme|md[0-9]|dm-|vd[a-z]|loop|docker|veth|br[0-9]|bond|epoch|step|iter|stage"
     r"|job|rank|worker|thread|run|test|core|socket|port|lane|disk|round|batch|block|stream|queue|ch[0-9])"
     r"[a-z][a-z_.-]{1,40}[0-9]{1,5}(?:[.-][a-z0-9.-]{1,40})?)"
 )
 # By kind, in the order in which they are tried
 _KINDS = {
-    "numbered": _NUMBERED_NODE,
+    "numbered": NUMBERED_NODE,
     "size": _SIZE,
-    "unit": _UNIT,
+    "unit": UNIT,
     "gpu": _GPU,
     "numa": _NUMA,
     "disk": _DISK,
-    "nic": _NIC,
+    "nic": NIC,
     "host": _HOST,
     "collective": _COLLECTIVE,
     "arrow": _ARROW,
@@ -89,15 +89,15 @@ _KINDS = {
     "device": _DEVICE,
     "aside": _one_of(_ASIDE),
     "plain": rf"{_one_of(_WORDS)}(?!-[0-9])",  # "node-01" is a name
-    "number": _NUMBER,
-    "name": _NODE,
+    "number": NUMBER,
+    "name": NODE,
 }
-_END = rf"(?:{_GPU}|{_NUMA}|{_DISK}|{_NIC}|{_HOST})"
-_WORD = "|".join((_SIZE, _UNIT, _GPU, _NUMA, _DISK, _NIC, _HOST, _COLLECTIVE, _PATH, _DEVICE, _one_of(_WORDS), _NUMBER))
+_END = rf"(?:{_GPU}|{_NUMA}|{_DISK}|{NIC}|{_HOST})"
+_WORD = "|".join((_SIZE, UNIT, _GPU, _NUMA, _DISK, NIC, _HOST, _COLLECTIVE, _PATH, _DEVICE, _one_of(_WORDS), NUMBER))
 _START = r"[ \t|*`>-]{0,8}"
 _KNOWN = rf"{_START}(?:(?:{_ARROW}|(?:{_WORD})(?![\w])){_SEPARATORS}){{2,40}}$"  # only words of the vocabulary
-_RATED = rf"{_NUMBER}[ ]?[|(*]{{0,2}}[ ]?{_UNIT}"
-_BETWEEN, _CELLS = r"[ ]?(?:<?->|→|↔)[ ]?", r"[ \t|:,=]{1,20}"
+RATED = rf"{NUMBER}[ ]?[|(*]{{0,2}}[ ]?{UNIT}"
+BETWEEN, CELLS = r"[ ]?(?:<?->|→|↔)[ ]?", r"[ \t|:,=]{1,20}"
 
 
 def _has(text: str) -> str:
@@ -107,7 +107,7 @@ def _has(text: str) -> str:
 
 # The lines with which a report begins. A row names its ends, a kind of path or a collective.
 _ROW = (
-    _has(rf"{_RATED}|{BUS_BANDWIDTH}[ =:]{{1,3}}{_NUMBER}")
+    _has(rf"{RATED}|{BUS_BANDWIDTH}[ =:]{{1,3}}{NUMBER}")
     + _has(rf"{_END}|nv[0-9]{{1,2}}|pix|pxb|phb|{_COLLECTIVE}")
     + _KNOWN
 )
@@ -118,28 +118,26 @@ _HEADER = (
 )
 _CHANGE = _has("before") + _has("after") + r"(?![^\n]*[0-9])" + _KNOWN
 _NODE_ROW = (
-    rf"{_START}(?:{_NUMBERED_NODE}|{_NODE})(?:(?:{_BETWEEN}|[ ]?[,-][ ]?){_NODE})?{_CELLS}"
-    rf"(?:{_NIC}{_CELLS})?{_RATED}[ \t|]{{0,9}}$"
+    rf"{_START}(?:{NUMBERED_NODE}|{NODE})(?:(?:{BETWEEN}|[ ]?[,-][ ]?){NODE})?{CELLS}"
+    rf"(?:{NIC}{CELLS})?{RATED}[ \t|]{{0,9}}$"
 )
 # Numbered ends. The unit may be absent.
 _NUMBERED = rf"(?:{_GPU}|[0-9]{{1,3}})"
 _PAIR = (
-    rf"{_START}{_NUMBERED}{_BETWEEN}{_NUMBERED}{_CELLS}"
-    rf"(?:[0-9]{{1,4}}\.[0-9]{{1,3}}(?:[ ]?{_UNIT})?|[0-9]{{1,4}}[ ]?{_UNIT})[ \t|]{{0,9}}$"
+    rf"{_START}{_NUMBERED}{BETWEEN}{_NUMBERED}{CELLS}"
+    rf"(?:[0-9]{{1,4}}\.[0-9]{{1,3}}(?:[ ]?{UNIT})?|[0-9]{{1,4}}[ ]?{UNIT})[ \t|]{{0,9}}$"
 )
 # A title that names the way of copies between host and GPUs, above a row of one GPU.
 _TO = "[ -]?(?:to|->|2)[ -]?"
 _WAY = rf"(?:h2d|d2h|htod|dtoh|(?:host|cpu){_TO}(?:device|gpu)|(?:device|gpu){_TO}(?:host|cpu))"
-_TITLED = (
-    rf"[ \t|*#>`-]{{0,8}}(?:pinned )?{_WAY}[^\n0-9]{{0,40}}\n[ \t|*`>-]{{0,8}}{_GPU}{_CELLS}{_RATED}[ \t|]{{0,9}}$"
-)
+_TITLED = rf"[ \t|*#>`-]{{0,8}}(?:pinned )?{_WAY}[^\n0-9]{{0,40}}\n[ \t|*`>-]{{0,8}}{_GPU}{CELLS}{RATED}[ \t|]{{0,9}}$"
 # The lookaheads decide. What follows them is short, because the shape of a line (shapes.py) ignores lookaheads. The
 # second expression is for the line between a heading and its rows.
 BEGIN = (
-    rf"^(?![ \t]{{0,8}}[0-9]{{1,6}}:)(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?(?:{_UNIT}|{BUS_BANDWIDTH})"
+    rf"^(?![ \t]{{0,8}}[0-9]{{1,6}}:)(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?(?:{UNIT}|{BUS_BANDWIDTH})"
     rf"|(?={_CHANGE})[^\n]{{0,60}}?before"
     rf"|(?={_TITLED})[^\n]{{0,40}}?{_WAY}"
-    rf"|(?<=[)s]\n)[ \t]{{0,8}}[-=]{{20,200}}[ \t]{{0,8}}(?=\n[ \t]{{0,20}}(?:{_NIC}|{_NODE})[ \t|]{{1,20}}[0-9])"
+    rf"|(?<=[)s]\n)[ \t]{{0,8}}[-=]{{20,200}}[ \t]{{0,8}}(?=\n[ \t]{{0,20}}(?:{NIC}|{NODE})[ \t|]{{1,20}}[0-9])"
     rf"|(?={_PAIR})[^\n]{{1,20}}?(?:->|→|↔))"
 )
 

@@ -22,9 +22,10 @@ from ..core.part import Part
 from ..lines.markup import cells_of
 from ..lines.shapes import shape
 from . import rate_words
-from .rate_rows import Header, RateRow, header_of, row_of
+from .rate_rows import LISTED, SPOKEN, Header, RateRow, claims, entries, header_of, row_of
 
-BEGIN = rate_words.BEGIN
+_UNIT = rate_words.UNIT
+BEGIN = rf"(?:{rate_words.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}))"
 _FEWEST_NODES = 4  # nodes whose own rates are compared
 _HOW = "write each row as 'gpu0 -> gpu1: 48.1 GB/s'"
 _GAPS = {
@@ -53,7 +54,8 @@ class _Report(Struct):
 def read(part: Part) -> Iterator[Record]:
     """The rates of flows, of pairs of nodes and of single nodes, and one NotChecked for each kind of gap."""
     report, header, way, in_table = _Report(part), Header(), "", False
-    lines = [(number, line, rate_words.words(_cells(line.lstrip(" \t>")))) for number, line in part.lines()]
+    rows = [(number, row) for number, line in part.lines() for row in entries(line)]
+    lines = [(number, row, rate_words.words(_cells(row.lstrip(" \t>")))) for number, row in rows]
     single = _single_node(words for _, _, words in lines if words)
     for number, line, words in lines:
         way = rate_words.way_of(line) or way
@@ -73,6 +75,7 @@ def read(part: Part) -> Iterator[Record]:
             row.marks |= {way} if way and not row.pairs and not row.marks & {"upward", "downward"} else set()
             row.machine = below is not None
             _take(report, row, header, number, part.cite(number, line))
+    yield from claims(part)
     yield from report.records
     yield from implied_gpus(report.records)
     yield from _nodes(report)

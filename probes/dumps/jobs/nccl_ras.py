@@ -52,18 +52,15 @@ def read(part: Part) -> Iterator[Record]:
         yield from nccl_ras_json.read(part)
         return
     yield from _library(part)
-    ranks = list(_ranks(part))
-    yield from ranks
-    if not ranks:
-        yield from _communicators(part)
+    yield from _ranks(part)
+    yield from _communicators(part)
 
 
 def _communicators(part: Part) -> Iterator[NcclFailure]:
-    """A communicator with a problem of which no rank is behind the majority."""
+    """The first communicator with a problem."""
     for number, found in islice(part.matches(_COMMUNICATOR), 1):
-        line, reason = part.cite(number, found[0]), _OPERATION.search(part.text)
-        error = reason[0] if reason else found[0]
-        yield NcclFailure(key="communicator", error=error, text=line.text, count=1, cites={"text": line})
+        line = part.cite(number, found[0])
+        yield NcclFailure(key="communicator", error=found[0], text=line.text, count=1, cites={"text": line})
 
 
 def _library(part: Part) -> Iterator[Nccl]:

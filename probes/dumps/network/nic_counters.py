@@ -29,11 +29,16 @@ _PERFQUERY = (
     "(?:PortRcvRemotePhysicalErrors|PortXmitDiscards|LocalLinkIntegrityErrors|ExcessiveBufferOverrunErrors)",
     "(?:PortXmitData|PortRcvData|PortXmitPkts|PortRcvPkts|PortXmitWait|QP1Dropped|VL15Dropped)",
 )
+# ibdiagnet, "Port Counters" of a port with errors
+_IBDIAGNET = (
+    "(?:symbol_error|link_error_recovery|link_downed|link_down)_counter",
+    "port_rcv_(?:remote_physical_)?errors",
+)
 _COMMAND = r"[^\n]{0,120}\bethtool (?:-S|--statistics) [a-z][\w.-]{1,30}[ \t]*$"
 _HEADING = r"NIC statistics(?: for [\w.-]{1,30})?:[ \t]*$|\# Port (?:extended )?counters: (?:Lid \d|DR path )"
 BEGIN = (
     rf"^(?:[ \t]*(?:{_HEADING})|{_COMMAND}|{begins(_ETHTOOL, '[0-9]')}"
-    rf"|{begins(_PERFQUERY, '[0-9]|0x')})"
+    rf"|{begins(_PERFQUERY, '[0-9]|0x')}|{begins(_IBDIAGNET, '[0-9]')})"
 )
 _NAMED = re.compile(
     r"(?:\bethtool (?:-S|--statistics) (?P<device>[a-z][\w.-]{1,30})\s*$|NIC statistics for (?P<other>[\w.-]{1,30}):)"
@@ -66,6 +71,12 @@ _QUANTITIES = {
     "locallinkintegrityerrors": "local_link_integrity_errors",
     "excessivebufferoverrunerrors": "excessive_buffer_overrun_errors",
     "portrcvdata": "port_rcv_data",
+    "symbol error counter": "symbol_error",
+    "link error recovery counter": "link_error_recovery",
+    "link downed counter": "link_downed",
+    "link down counter": "link_downed",
+    "port rcv errors": "port_rcv_errors",
+    "port rcv remote physical errors": "port_rcv_remote_physical_errors",
     "portrcvpkts": "rx_packets",
 }
 _WORD = 4  # bytes of a unit of PortRcvData (IBTA specification 1, 16.1.3.5)

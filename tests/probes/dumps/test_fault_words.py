@@ -188,10 +188,10 @@ def ibstat(physical: str, lid: int) -> str:
 
 @pytest.mark.parametrize(
     ("physical", "lid", "verdict", "severity"),
-    [("Polling", 412, "degraded", "warning"), ("Polling", 65535, "ok", ""), ("Disabled", 412, "ok", "")],
+    [("Polling", 412, "degraded", "warning"), ("Polling", 65535, "degraded", "warning"), ("Disabled", 412, "ok", "")],
 )
-def test_a_port_that_was_up_before(physical: str, lid: int, verdict: str, severity: str) -> None:
-    """The subnet manager gave it a LID. A port that never had a cable has LID 65535; another was switched off."""
+def test_the_only_port_of_a_text(physical: str, lid: int, verdict: str, severity: str) -> None:
+    """A text that shows only one port asks about it. One was switched off."""
     found = [(severity, "nic-port-down", "mlx5_4/1")] if severity else []
     assert judged(ibstat(physical, lid)) == (verdict, found)
 

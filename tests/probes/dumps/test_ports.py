@@ -54,7 +54,7 @@ def test_a_port_whose_function_is_not_shown() -> None:
 
 def test_ports_that_are_no_kin_of_others() -> None:
     waiting = port(0, state="DOWN", physical_state="Polling")
-    assert found(*ports(waiting)) == [("nic-port-down", "mlx5_0/1", "info")]
+    assert found(*ports(waiting)) == [("nic-port-down", "mlx5_0/1", "warning")]  # a text that shows only this port
     several = ports(waiting, *(port(number) for number in range(1, 4)))
     assert found(*several) == [("nic-port-down", "mlx5_0/1", "warning")]
     others = [
