@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ....models.facts.gpu import Gpu
-from ....models.facts.records import Observation, Record
+from ....models.facts.records import Evidence, Observation, Record
 from ...parsing.nvml_enums import clock_reasons, hertz, pci_address, pcie_speed
 from ...parsing.parsers import count, pcie_width
 from ..core.fields import FactCollector
@@ -75,7 +75,8 @@ _COUNTERS = {
 def read(part: Part) -> Iterator[Record]:
     """A `Gpu` for each GPU of the metrics, and its counters. CRC errors of NVLink are the sum of two fields."""
     found = FactCollector()
-    sums: dict[tuple[str, str], Observation] = {}
+    values: dict[tuple[str, str], dict[str, float]] = {}  # by GPU and quantity: of each field, the last value
+    cites: dict[tuple[str, str], Evidence] = {}
     for number, line in part.lines():
         metric = _LINE.match(line)
         labels = dict(_LABEL.findall(metric["labels"])) if metric else {}
@@ -90,13 +91,18 @@ def read(part: Part) -> Iterator[Record]:
         if field := _FIELDS.get(metric["field"]):
             found.take(Gpu, gpu, cite, field[0], text, field[1])
         elif quantity := _COUNTERS.get(metric["field"]):
-            before = sums[gpu, quantity].value if (gpu, quantity) in sums else 0.0
-            value = before + float(text)
-            sums[gpu, quantity] = Observation(
-                about=gpu, quantity=quantity, unit="count", value=value, at=part.at, evidence=cite
-            )
+            values.setdefault((gpu, quantity), {})[metric["field"]] = float(text)
+            cites[gpu, quantity] = cite
     yield from found.records()
-    yield from sums.values()
+    for (gpu, quantity), of_fields in values.items():
+        yield Observation(
+            about=gpu,
+            quantity=quantity,
+            unit="count",
+            value=sum(of_fields.values()),
+            at=part.at,
+            evidence=cites[gpu, quantity],
+        )
 
 
 def _uuid(text: str) -> str | None:

@@ -41,7 +41,8 @@ def read(part: Part) -> Iterator[Record]:
     states: dict[str, _State] = {}
     for number, line in part.matches(_PROGRESS):
         for place, found in enumerate(_ERRORS.finditer(line["errors"])):
-            wrong = "WARNING" if int(found["count"]) else "OK"
+            number_of_errors = int(found["count"])  # below zero: the process of the GPU ended
+            wrong = "DIED" if number_of_errors < 0 else "WARNING" if number_of_errors else "OK"
             _keep(states, f"gpu{place}", _State(found["state"] or wrong, found[0], part.cite(number, line[0])))
     for number, row in part.matches(_VERDICT):
         _keep(states, f"gpu{int(row['gpu'])}", _State(row["verdict"], row[0].strip(), part.cite(number, row[0])))
