@@ -26,7 +26,9 @@ _HOW = "nvidia-smi topo -m and ibstat on this machine"
 def is_undecided(snapshot: Snapshot, setting: Setting) -> bool:
     """Select variables of dumps whose row needs a path that no fact shows or excludes."""
     row = settings().get(setting.key)
-    if row is None or row.code != _CODE or snapshot.origin != "dumps" or snapshot.of(Pci) or snapshot.of(Rdma):
+    if row is None or row.code != _CODE or snapshot.origin != "dumps":
+        return False
+    if len(snapshot.of(Pci)) + len(snapshot.of(Rdma)):
         return False
     return bool(_missing(snapshot, row)) and _missing(snapshot, row) <= _PATHS
 

@@ -28,7 +28,8 @@ _HOW = "mlc --bandwidth_matrix"
 
 def read(part: Part) -> Iterator[Record]:
     """The rates of the matrix. The sums over all nodes give a gap."""
-    columns, rates = [], False
+    columns: list[str] = []
+    rates = False
     summed = ""
     for number, line in part.lines():
         if _TITLE.match(line):
