@@ -144,7 +144,7 @@ def test_nohup_is_respected(tmp_path: Path) -> None:
         until(lambda: bool(psutil.Process(one.pid).children()))
         one.send_signal(signal.SIGHUP)
         one.communicate("no capture")
-    assert one.returncode == 64
+    assert one.returncode == 3  # the text is in no known form
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(("--from", "{}"), 64), (("--wrong",), 64), (("--help",), 0)])

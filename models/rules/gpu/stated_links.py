@@ -84,16 +84,15 @@ def far_narrower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 def below_own(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """A link that only the driver shows, of a GPU that nothing can be compared with, has fewer lanes than the GPU.
 
-    Many slots have fewer lanes than the cards in them. So it is information if the product is known to be a card.
+    Many slots have fewer lanes than the cards in them. So it counts only if the text does not name the product.
     """
     wanted, most = gpu.pcie_wanted_width, gpu.pcie_max_width
-    if wanted or narrower(snapshot, gpu) or not (gpu.pcie_width and most and gpu.pcie_width < most):
+    if gpu.name or wanted or narrower(snapshot, gpu) or not (gpu.pcie_width and most and gpu.pcie_width < most):
         return
     if _FEW * gpu.pcie_width <= most:
         return  # far_narrower() reports it
     if not has_equal(snapshot, gpu) and not driver_claim(snapshot, gpu, gpu.pcie_width).contradicted:
-        severity: Severity = "info" if gpu.name else "warning"
-        yield _narrow(snapshot, gpu, most, "the GPU supports these lanes; its slot may have fewer", severity)
+        yield _narrow(snapshot, gpu, most, "the GPU supports these lanes; its slot may have fewer", "warning")
 
 
 def _narrow(snapshot: Snapshot, gpu: Gpu, lanes: int, source: str, severity: Severity) -> Finding:

@@ -19,8 +19,8 @@ from ..core.wording import cited
 from .settings import CONDITIONS, wrong_values
 
 _CODE = "nccl-env"
-_PATHS = frozenset({"gpu peers", "rdma", "adapter", "verbs", "gpudirect"})
-_HOW = "nvidia-smi topo -m and ibstat on this machine"
+_PATHS = frozenset({"rdma", "adapter", "verbs", "gpudirect"})
+_HOW = "ibstat on this machine"
 
 
 def is_undecided(snapshot: Snapshot, setting: Setting) -> bool:

@@ -121,8 +121,8 @@ def test_the_names_are_those_of_the_contract() -> None:
     )
     assert " ".join(told["findings"][0]) == (
         "code kind severity confidence subject subject_name device fact message expected observed unit basis "
-        "expected_source cause case limits explains impact cost location since silenced stale evidence remedy steps "
-        "first_step"
+        "expected_source cause candidates case limits explains impact cost location since silenced stale evidence "
+        "remedy steps first_step"
     )
     assert told["findings"][0]["since"] is None
     assert told["levels"][0]["class"] == "pcie5x16"

@@ -1,4 +1,4 @@
-"""Pairs of recorded machines beside lists that were made by hand from the files, before the first comparison."""
+"""Pairs of recorded machines beside lists that were made by hand from the files."""
 
 from __future__ import annotations
 

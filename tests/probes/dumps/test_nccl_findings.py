@@ -41,7 +41,7 @@ EFA = Rdma(key="rdmap16s27", driver="efa")
         ),
         ([Setting(key="NCCL_P2P_LEVEL", value="NVL"), H100], []),
         ([Setting(key="NCCL_P2P_LEVEL", value="LOC"), H100], ["nccl-env"]),
-        ([Setting(key="NCCL_IB_DISABLE", value="1")], []),
+        ([Setting(key="NCCL_IB_DISABLE", value="1")], ["nccl-env"]),  # as information
         ([Setting(key="NCCL_IB_DISABLE", value="1"), Rdma(key="mlx5_0")], ["nccl-env"]),
         ([Setting(key="NCCL_IB_DISABLE", value="1"), Rdma(key="rxe0")], []),
         ([Setting(key="NCCL_IB_DISABLE", value="1"), EFA], []),

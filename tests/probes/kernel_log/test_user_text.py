@@ -88,7 +88,8 @@ CALLS = [  # system calls that any user may make; the kernel prints the name of 
 NAMES = [PORT, "Xid (1b:00): 79", "Xid 79 (1b:00)", "NMI: IOCK error", "PROCHOT active"]  # at most 15 characters
 # Rows of the catalog that programs write into the journal, not the kernel: text files contain them.
 PROGRAMS = {
-    "rasdaemon-mce", "mdadm-event", "mdadm-rebuild-finished", "smartd-attribute", "smartd-critical", "zfs-vdev-faulted",
+    "rasdaemon-mce", "mdadm-event", "mdadm-rebuild-finished", "opensm-port-down", "opensm-subnet-up",
+    "smartd-attribute", "smartd-critical", "zfs-vdev-faulted",
 }  # fmt: skip
 
 
