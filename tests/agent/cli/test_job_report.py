@@ -53,7 +53,7 @@ def test_text(job: Path) -> None:
     assert table[2].startswith("    low   replica12: 20.6 GB/s, ")
     assert table[2].endswith(" ms, since operation 24")
     assert table[3].split("  ", 2)[1] == "reduce_scatter 256 MiB, 2 ranks on 2 nodes"
-    assert table[3].split()[-5:] == ["16", "18.2", "37.4", "37.4", "=====-----"]
+    assert table[3].split()[-5:] == ["16", "18.2", "37.2", "37.2", "=====-----"]
     assert "32 files of the NCCL Inspector, format v4.3" in text.replace("\n", " ")
 
 
