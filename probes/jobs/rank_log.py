@@ -43,5 +43,5 @@ def read_ranks(lines: Iterable[str]) -> tuple[Row, ...]:
 
 def _most_used(nics: Counter[int]) -> int | None:
     """None: the log does not have the NICs, or several are used alike."""
-    first, *others = nics.most_common(2) or [None]
-    return first[0] if first and not any(other and other[1] == first[1] for other in others) else None
+    best = nics.most_common(2)
+    return best[0][0] if best and all(count < best[0][1] for _, count in best[1:]) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from ....models.facts.machine import Pci
@@ -112,10 +113,8 @@ class _Block:
             return
         # link registers of a virtual function are zero (SR-IOV 1.1, 3.5)
         virtual = "Virtual Function" in header["what"]
-        for needle, readers in _READERS.items():
-            at = text.find(needle)
-            if at >= 0 and not (virtual and needle.startswith("Lnk")):
-                self._take(at, readers)
+        for needle in (one for one in _READERS if not (virtual and one.startswith("Lnk"))):
+            self._take(needle, _READERS[needle])
         if space and (first := ROW.search(text)):
             self._set(first.start(), {name: value for name, value in space.fields.items() if name not in self.fields})
         if _of_two_functions(text):
@@ -143,10 +142,13 @@ class _Block:
             vendor = device = None
         self._set(0, {"pci_class": pci_class, "vendor": vendor, "device": device, "name": name})
 
-    def _take(self, at: int, readers: tuple[tuple[re.Pattern[str], _Parse], ...]) -> None:
+    def _take(self, needle: str, readers: tuple[tuple[re.Pattern[str], _Parse], ...]) -> None:
+        """Read the first places of the needle. A command in the text can contain it too: lspci | grep LnkSta:"""
+        found = islice(re.finditer(re.escape(needle), self.text), _PLACES) if needle in self.text else ()
+        places = [one.start() for one in found]
         for pattern, parse in readers:
-            if found := pattern.match(self.text, at):
-                self._set(at, parse(found))
+            if fits := next(filter(None, (pattern.match(self.text, at) for at in places)), None):
+                self._set(fits.start(), parse(fits))
 
     def _windows(self) -> None:
         """Set the size of the second memory window, and its largest possible size. -v alone does not number the
@@ -171,6 +173,7 @@ class _Block:
             self.cites["width"] = evidence
 
 
+_PLACES = 3  # of a needle in a function
 _Parse = Callable[[re.Match[str]], Mapping[str, Any]]
 
 
