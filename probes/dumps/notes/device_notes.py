@@ -40,7 +40,10 @@ _HOW = "write each line as 'gpu3: PCIe Gen4 x8, max x16', or paste the output of
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Fields of Gpu, Pci, Net, Rdma and Port facts, and a NotChecked if lines are not understood."""
+    """Fields of Gpu, Pci, Net, Rdma and Port facts, and a NotChecked if some lines are not understood.
+
+    Nothing if no line is understood: then it is no list of devices (split.py), unless its first line says so.
+    """
     found, unclear = FactCollector(), list[int]()
     columns: list[str] = []
     for number, line in part.lines():
@@ -53,7 +56,7 @@ def read(part: Part) -> Iterator[Record]:
             columns = []
             unclear.append(number)
     yield from found.records()
-    if unclear:
+    if unclear and (found.facts or re.match(BEGIN, part.text)):
         more = f" and {len(unclear) - 1} more" if len(unclear) > 1 else ""
         yield NotChecked(
             what="dump",
