@@ -102,8 +102,10 @@ def can_be_narrow(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Select hidden links. In dumps, only those with all lanes, and those with evidence of how many there should be."""
     if not is_hidden(snapshot, gpu):
         return False
-    claim = driver_claim(snapshot, gpu, gpu.pcie_width or 0)
-    return snapshot.origin != "dumps" or bool(claim.supports) or claim.doubt is None
+    width = gpu.pcie_width or 0
+    claim = driver_claim(snapshot, gpu, width)
+    most_known = width == _LANES or gpu.pcie_max_width or gpu_product(snapshot, gpu)
+    return snapshot.origin != "dumps" or bool(claim.supports) or bool(most_known and claim.doubt is None)
 
 
 def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:

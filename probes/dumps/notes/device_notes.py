@@ -53,7 +53,6 @@ def read(part: Part) -> Iterator[Record]:
         if header := _header(plain):
             columns = header
         elif not _take(found, _row(columns, plain) or plain, part.cite(number, line)):
-            columns = []
             unclear.append(number)
     yield from found.records()
     if unclear and (found.facts or re.match(BEGIN, part.text)):
