@@ -28,7 +28,6 @@ READERS: tuple[Reader, ...] = (
     _reader("cuda_bandwidth", "dumps.benchmarks.cuda_bandwidth:read"),
     _reader("dcgm", "dumps.nvidia.dcgm:read"),
     _reader("dcgm_metrics", "dumps.gpu_tools.dcgm_metrics:read"),
-    _reader("device_notes", "dumps.notes.device_notes:read"),
     _reader("dmon", "dumps.nvidia.dmon:read"),
     _reader("environment", "dumps.host.environment:read"),
     _reader("fabric_errors", "dumps.network.fabric_errors:read"),
@@ -83,4 +82,6 @@ READERS: tuple[Reader, ...] = (
     _reader("stream", "dumps.benchmarks.stream:read"),
     _reader("superbench", "dumps.benchmarks.superbench:read"),
     _reader("sysfs_text", "dumps.host.sysfs_text:read"),
+    # the last one: lines of any words about devices, if they are of no tool
+    _reader("device_notes", "dumps.notes.device_notes:read"),
 )

@@ -123,11 +123,17 @@ def _new(base: Reading, found: Reading, other: Reading | None, text: str, excerp
         if excerpt.changed or other:
             same += [one for line in _lines(finding, text, excerpt) for one in _explicit(finding, read((line,)))]
         if excerpt.digits and (
-            any(key[0] == code for key in known) or any(one in line for one in texts for line in excerpt.changed)
+            any(key[0] == code for key in known) or any(_copied(one, line) for one in texts for line in excerpt.changed)
         ):
             continue
         if all(_RANK[one.severity] < _RANK[finding.severity] for one in same):
             yield finding
+
+
+def _copied(cite: str, line: str) -> bool:
+    """Whether the evidence is the line, or a value of JSON in it: "name: value"."""
+    value = cite.rpartition(": ")[2]
+    return cite in line or bool(re.search(rf": ?{re.escape(value)}(?![\w.])", line) and line.lstrip()[:1] in '{"')
 
 
 def _lines(finding: Finding, text: str, excerpt: Excerpt) -> Iterator[str]:

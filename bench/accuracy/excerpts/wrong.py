@@ -120,7 +120,7 @@ def _is_unused(atom: Atom, both: Both) -> bool:
     rows = [both.rows.get(line, set()) for line in both.lines(atom)]
     if not rows or not all(rows):
         return False
-    cited = frozenset().union(*both.base.lines.values())
+    cited = frozenset().union(*(lines for one, lines in both.base.lines.items() if one[::2] == atom[::2]))
     if any(one <= cited for one in rows):
         return False
     about = _about(atom)

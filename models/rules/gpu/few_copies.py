@@ -23,6 +23,7 @@ _OWN = 0.2  # of the card's link: three generations less, or an eighth of the la
 _OTHER = 1 / 3  # of another card of the node
 _FEW = 3  # cards; more form a cohort (models/bandwidth/peer_flows.py)
 _LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.5e9}  # bytes per second, by generation
+_FASTEST = 16 * _LANE[6]  # of PCIe; a faster copy is over another kind of link, or inside a GPU: a damaged text
 _LEAST = 4 << 20  # bytes: smaller copies do not reach the rate
 
 
@@ -67,7 +68,8 @@ def _expected(snapshot: Snapshot, gpu: str, one: Observation, best: Observation)
     known = snapshot.of(Gpu).get(gpu)
     product = product_of(known, {}) if known else None
     own = _LANE.get(product.pcie, 0.0) * product.width if product and not product.c2c_rate else 0.0
-    if one.value < _OTHER * best.value and _are_alike(snapshot, gpu, best):
+    comparable = best.value <= _FASTEST or bool(product and product.c2c_rate)
+    if comparable and one.value < _OTHER * best.value and _are_alike(snapshot, gpu, best):
         return best.value, f"the fastest such copy of this node ({best.evidence.source})"
     if product and one.value < _OWN * own:
         return own, f"{product.name} has a PCIe {product.pcie} x{product.width} link ({product.source})"

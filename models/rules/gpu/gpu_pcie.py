@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 from ...facts.gpu import Gpu
 from ...facts.machine import Node, Pci
-from ...facts.records import Observation
+from ...facts.reason import Reason
+from ...facts.records import NotChecked, Observation
 from ...facts.units import as_transfers
 from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot
@@ -104,6 +105,22 @@ def can_be_narrow(snapshot: Snapshot, gpu: Gpu) -> bool:
         return False
     claim = driver_claim(snapshot, gpu, gpu.pcie_width or 0)
     return snapshot.origin != "dumps" or bool(claim.supports) or claim.doubt is None
+
+
+def with_all_lanes(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding | NotChecked]:
+    """below_evidence(), or a gap: a dump says neither how many lanes the GPU supports, nor how many it should have."""
+    width = gpu.pcie_width or 0
+    known = width >= _LANES or gpu.pcie_max_width or gpu.pcie_wanted_width or gpu_product(snapshot, gpu)
+    if snapshot.origin == "dumps" and not known and not driver_claim(snapshot, gpu, width).supports:
+        yield NotChecked(
+            what="Gpu.pcie_width",
+            subject=subject_of(gpu),
+            reason=Reason.NOT_MEASURED,
+            detail=f"the link has {_lanes(width)}; the text does not say how many lanes the GPU supports",
+            how="nvidia-smi -q -i 0 (Link Width: Max), or lspci -vv of the GPU and of the port above it",
+        )
+    else:
+        yield from below_evidence(snapshot, gpu)
 
 
 def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
@@ -240,6 +257,6 @@ def _logged(snapshot: Snapshot, function: Pci) -> bool:
 
 RULES = (
     *(_below(row) for row in _BELOW),
-    Rule("pcie-link-narrow", Gpu, ("pcie_width",), below_evidence, can_be_narrow),
+    Rule("pcie-link-narrow", Gpu, ("pcie_width",), with_all_lanes, can_be_narrow),
     Rule("pcie-errors", Gpu, (), replays, counts_replays),
 )

@@ -44,7 +44,7 @@ _MUTE = re.compile(
 # `rocm-smi --showrasinfo`: a title per GPU, and a row per block
 _RAS = re.compile(r"[ \t]*GPU ?\[([0-9]{1,3})\][ \t]{0,8}:[ \t]*(?:RAS INFO)?[ \t]*")
 _RAS_ROW = re.compile(
-    r"(?:[ \t]*GPU ?\[(?P<gpu>[0-9]{1,3})\][ \t]{0,8}:)?[ \t]*[A-Z][A-Z0-9_]{1,15}[ \t]+(?:ENABLED|DISABLED)"
+    r"(?:[ \t]*GPU ?\[(?P<gpu>[0-9]{1,3})\][ \t]{0,8}:)?[ \t]*(?P<block>[A-Z][A-Z0-9_]{1,15})[ \t]+(?:ENABLED|DISABLED)"
     r"[ \t]+(?P<corrected>[0-9]{1,18})[ \t]+(?P<uncorrected>[0-9]{1,18})[ \t]*"
 )
 _BETWEEN = re.compile(r"\(Topology\) (Weight|Hops|Link type) between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})")
@@ -145,7 +145,7 @@ def _field(reading: AmdReading, gpu: int, name: str, value: str, where: Evidence
 def _read_text(reading: AmdReading, inside: set[int]) -> None:
     """Read the lines of GPUs, the matrices of pairs, and the table of `rocm-smi` without options."""
     matrix, owner = "", ""
-    errors: dict[tuple[str, str], tuple[int, Evidence]] = {}
+    errors: dict[tuple[str, str], dict[str, tuple[int, Evidence]]] = {}
     for number, line in reading.part.lines():
         if number in inside:
             continue
@@ -168,13 +168,16 @@ def _read_text(reading: AmdReading, inside: set[int]) -> None:
         elif ras := _RAS_ROW.fullmatch(line):
             owner = f"gpu{int(ras['gpu'])}" if ras["gpu"] else owner
             _errors(errors, owner or "gpu", ras, where)
-    for (gpu, name), (total, cite) in errors.items():
-        reading.found.add(Gpu, gpu, cite, **{name: total})
+    for (gpu, name), blocks in errors.items():
+        largest = max(blocks.values(), key=lambda block: block[0])
+        reading.found.add(Gpu, gpu, largest[1], **{name: sum(count for count, _ in blocks.values())})
 
 
-def _errors(errors: dict[tuple[str, str], tuple[int, Evidence]], gpu: str, row: re.Match[str], where: Evidence) -> None:
-    """Add the errors of a block to those of the GPU. The line of the largest block is cited."""
+def _errors(
+    errors: dict[tuple[str, str], dict[str, tuple[int, Evidence]]], gpu: str, row: re.Match[str], where: Evidence
+) -> None:
+    """Keep the errors of a block. Of several rows of a block, the largest count is kept: the count does not fall."""
     for name in ("corrected", "uncorrected"):
-        key, new = (gpu, f"ecc_{name}"), int(row[name])
-        before, cite = errors.get(key, (0, where))
-        errors[key] = before + new, where if new else cite
+        blocks, new = errors.setdefault((gpu, f"ecc_{name}"), {}), int(row[name])
+        if row["block"] not in blocks or new > blocks[row["block"]][0]:
+            blocks[row["block"]] = new, where

@@ -36,6 +36,7 @@ def cells(lines: Sequence[str], start: int, ends: Ends = lambda _: True) -> Iter
 
     Zeros were not measured and are left out. Damaged rows are left out, too: they have more or fewer cells than there
     are columns, or a number that does not follow the one of the row before. The end of the text can cut the last row.
+    The same columns or the first number again begin another matrix: its heading is missing, so its rows are left out.
     `ends` tells whether a line that is no row ends the matrix. Another program can write up to three lines in between.
     """
     columns, rows = _rows(lines, start, ends)
@@ -72,7 +73,7 @@ def _rows(lines: Sequence[str], start: int, ends: Ends) -> tuple[list[int], list
     """The columns of a matrix, and of each row the line, the number and the cells."""
     columns: list[int] | None = None
     rows: list[tuple[int, int, list[str]]] = []
-    foreign = 0
+    foreign, first = 0, ""
     for line in range(start, len(lines)):
         text = cells_of(lines[line]).strip()
         if not any(map(str.isalnum, text)):
@@ -83,6 +84,10 @@ def _rows(lines: Sequence[str], start: int, ends: Ends) -> tuple[list[int], list
             if columns is None and (foreign > _FOREIGN or ends(text) or text[0].isdecimal()):
                 break
         elif row := _ROW.fullmatch(text):
+            if rows and (_heading(text) == columns or (int(row[1]) == rows[0][1] and text != first)):
+                rows.append((line, _NO_ROW, []))
+                break
+            first = first or text
             rows.append((line, int(row[1]), row[2].split()))
         elif text[0].isdecimal() and _RATE.search(text):
             rows.append((line, _NO_ROW, []))

@@ -148,7 +148,9 @@ def _strip_unknown(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iter
     short = len(piece.text) < _SHORT
     excerpt: list[tuple[Reader | None, Part]] = []
     if short and depth >= 0 and (loose := _loose(readers)):
-        excerpt = list(_cut(piece, loose, 0))
+        excerpt = [
+            (reader if reader and _understands(reader, part) else None, part) for reader, part in _cut(piece, loose, 0)
+        ]
     best, known = excerpt, _known_lines(excerpt)
     frames = strip_frames(piece.text, depth == _DEEPEST) if depth > 0 else iter(())
     for frame in islice(frames, None if short else _FEW):
@@ -158,6 +160,11 @@ def _strip_unknown(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iter
             if all(reader for reader, _ in inner):
                 break
     yield from best if known else ((None, piece),)
+
+
+def _understands(reader: Reader, part: Part) -> bool:
+    """Whether lines that look like those of the reader give a record."""
+    return any(True for _ in reader.read(part))
 
 
 def _other_hosts(piece: Part, frame: Frame) -> Iterator[tuple[Reader, Part]]:

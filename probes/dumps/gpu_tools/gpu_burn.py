@@ -63,10 +63,8 @@ def _events(states: dict[str, _State]) -> Iterator[Event]:
         first = next(iter(bad.values()))
         yield _event("test failed", "node", f"all {len(bad)} GPUs: {first.text}", first.where)
         return
-    alone = len(states) == 1  # "FAULTY" can also be a process that ended
     for gpu, one in bad.items():
-        ended = one.state == "DIED" or (alone and one.state == "FAULTY")
-        yield _event("test failed" if ended else "wrong results", gpu, one.text, one.where)
+        yield _event("test failed" if one.state == "DIED" else "wrong results", gpu, one.text, one.where)
 
 
 def _event(kind: str, subject: str, text: str, where: Evidence) -> Event:

@@ -34,13 +34,18 @@ ANY_LINE = (
 _COLUMN_NAME = re.compile(_COLUMN, re.IGNORECASE)
 _CELLS = re.compile(r"[ \t]*(?:\||,|\t|[ ]{2,})[ \t]*")
 _PAIR_OF_COLUMNS = re.compile(r"(\w) ?\((\w{1,12})[ ]?/[ ]?(\w{1,12})\)")  # "width (cur/max)"
+# A device between two numbers, "GPU 2 is at x8, GPU 3 is at x16", but not "x8 on GPU 2 instead of x16"
+_TWO_STATEMENTS = re.compile("nd+n")
 _GPU_CLASS = 0x030200
 _MOST_CELLS, _MOST_RANGE = 40, 16
 _HOW = "write each line as 'gpu3: PCIe Gen4 x8, max x16', or paste the output of a tool"
 
 
 def read(part: Part) -> Iterator[Record]:
-    """Fields of Gpu, Pci, Net, Rdma and Port facts, and a NotChecked if lines are not understood."""
+    """Fields of Gpu, Pci, Net, Rdma and Port facts, and a NotChecked if some lines are not understood.
+
+    Nothing if no line is understood: then it is no list of devices (split.py), unless its first line says so.
+    """
     found, unclear = FactCollector(), list[int]()
     columns: list[str] = []
     for number, line in part.lines():
@@ -50,10 +55,9 @@ def read(part: Part) -> Iterator[Record]:
         if header := _header(plain):
             columns = header
         elif not _take(found, _row(columns, plain) or plain, part.cite(number, line)):
-            columns = []
             unclear.append(number)
     yield from found.records()
-    if unclear:
+    if unclear and (found.facts or re.match(BEGIN, part.text)):
         more = f" and {len(unclear) - 1} more" if len(unclear) > 1 else ""
         yield NotChecked(
             what="dump",
@@ -99,7 +103,7 @@ def _take(found: FactCollector, line: str, cite: Evidence) -> bool:
     named = [word for word in every if word.kind in DEVICES]
     said = statement([word for word in every if word.kind not in DEVICES], words(others))
     kinds = {word.kind for word in named}
-    if said is None or len(kinds - {"pci"}) > 1:
+    if said is None or len(kinds - {"pci"}) > 1 or _TWO_STATEMENTS.search("".join(map(_letter, every))):
         return False
     kind = next((one for one in _FACTS if one in kinds), None)
     values = _FACTS[kind](said) if kind else {}
@@ -110,6 +114,13 @@ def _take(found: FactCollector, line: str, cite: Evidence) -> bool:
     for key in [key for word in named if word.kind == kind for key in _keys(word)]:
         _add(found, kind, key, cite, values)
     return True
+
+
+def _letter(word: Word) -> str:
+    """Of a device d, of a number n, of a word that changes what a number means m."""
+    if word.kind in DEVICES:
+        return "d"
+    return {"lanes": "n", "speed": "n", "rate": "n", "most": "m", "wanted": "m"}.get(word.kind, "")
 
 
 def _keys(word: Word) -> Iterator[str]:

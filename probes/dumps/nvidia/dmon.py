@@ -2,7 +2,8 @@
 
 The columns of dcgmi have the short names of DCGM's fields: dcgmi/DeviceMonitor.cpp and dcgmlib/src/dcgm_fields.cpp of
 https://github.com/NVIDIA/DCGM. Those of nvidia-smi are in `nvidia-smi dmon --help`. The second line of a heading has
-the units. The last row of a GPU counts. Each Xid is an event.
+the units. The last row of a GPU counts. If it is damaged, the values that change from row to row are not known. Each
+Xid is an event.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ _JOINED = re.compile(r"\s(?:ID|Id|# ?Idx|#YYYYMMDD)\b")  # the units in the line
 _NAME, _XID = "DVNAM", "XIDER"
 _HOT, _HEAT = "tviol", "thermal violation"  # of nvidia-smi; pviol is no fault: the power limit is normal under load
 _SHARE = 0.1  # of the rows: fewer are moments
+# Values that change from row to row: an earlier row does not show the last ones.
+_MOMENTS = frozenset(
+    {"PCILG", "PSTAT", "SMCLK", "MMCLK", "DVCCTR", "TMPTR", "POWER", "FBUSD", "pwr", "gtemp", "mclk", "pclk"}
+)
 _MOST_WORDS = 5  # of the name of a product, behind the first one
 
 
@@ -176,6 +181,9 @@ def _take(table: _Table, row: re.Match[str], line: str, path: str, cite: Evidenc
     if len(cells) != len(table.columns):
         wrong = f"{line.strip()[:60]!a} has not as many values as the heading has columns"
         table.unread = table.unread or (path, wrong)
+        for name in _MOMENTS:
+            if (gpu, name) in table.last:
+                table.last[gpu, name] = "", cite
         return
     table.rows[gpu] += 1
     for name, text in zip(table.columns, cells, strict=True):

@@ -101,3 +101,27 @@ def test_a_variable_in_a_log_that_shows_no_device() -> None:
     report = report_of(log)
     assert [(one.severity, one.code) for one in report.findings if one.code == "nccl-env"] == [("info", "nccl-env")]
     assert report.verdict == "unknown"
+
+
+@pytest.mark.parametrize("text", ["gpu 3: width 4", "gpu 2: width 16\ngpu 3: width 4"])
+def test_a_width_without_a_maximum_is_a_gap(text: str) -> None:
+    report = report_of(text)
+    assert (report.verdict, [(one.what, one.subject) for one in report.not_checked]) == (
+        "unknown",
+        [("Gpu.pcie_width", "gpu3")],
+    )
+
+
+def test_a_line_between_rows_keeps_the_columns() -> None:
+    table = "gpu, remapped rows pending, remapped rows failed\n0, no, no\nstep 100: loss 2.3\n3, yes, no\n"
+    assert found(table) == found(table.replace("step 100: loss 2.3\n", "")) != []
+
+
+@pytest.mark.parametrize("text", ["GPU2: x8 (max x16)GPU3: x16", "GPU 2 is at x8, GPU 3 is at x16"])
+def test_two_statements_in_a_line_give_no_fact(text: str) -> None:
+    assert not [one for one in read_text("note.txt", text, AT) if isinstance(one, Gpu)]
+
+
+def test_text_without_a_known_line_is_no_list_of_devices() -> None:
+    report = report_of("mlx5_0 link speed of old firmware was said to be odd")
+    assert [one.detail for one in report.not_checked] == ["not in a known format"]
