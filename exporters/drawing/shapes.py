@@ -17,7 +17,7 @@ _BOLD_STYLES = frozenset({"name", "title", "warning", "critical"})
 
 
 # Pixels of the widest box of each column.
-WIDEST: Mapping[str, float] = {"processor": 136, "root": 124, "switch": 150, "device": 226, "port": 160}
+WIDEST: Mapping[str, float] = {"processor": 136, "root": 124, "switch": 150, "device": 184, "port": 160}
 PAD = 8.0  # pixels between the text and the border of a box
 
 

@@ -157,7 +157,7 @@ def test_an_absent_device_is_in_its_old_place() -> None:
     before, now = picture(screen("healthy")), picture(screen("absent"))
     (old,) = (box for box in before.boxes if box.title.startswith("gpu3\n"))
     (new,) = (box for box in now.boxes if "absent" in box.style)
-    assert (new.x, new.title) == (old.x, "3e:00.0\nwas gpu3\nis not on the bus any more")
+    assert (new.x, new.title) == (old.x, "3e:00.0\nwas gpu3\nis not on the bus any\nmore")
     columns = ([box for box in all_boxes if box.x == old.x] for all_boxes in (before.boxes, now.boxes))
     places = [sorted(column, key=lambda box: box.y) for column in columns]
     assert places[0].index(old) == places[1].index(new)
