@@ -99,7 +99,7 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
             cause="cable, transceiver, the port at the other end, or no subnet manager",
             evidence=cited(port, state),
         )
-    elif isinstance(port, Port) and not is_blamed(snapshot, port):
+    elif isinstance(port, Port) and not (is_blamed(snapshot, port) and any(unconnected(snapshot, port))):
         yield Finding(
             code="nic-port-down",
             severity="info",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,8 +79,7 @@ def test_html(job: Path) -> None:
     page = run("--from", str(job), "--format", "html")[1]
     assert "degraded: a job, 32 GPUs on 4 nodes" in page
     assert page.count("<meter ") == 36  # communicators and their kinds of collectives
-    low = r'<td class="number low">20\.6</td><td><meter value="(0\.\d{3})">\1</meter></td><td>operation 24</td>'
-    assert re.search(low, page)
+    assert '<td class="number low">20.6</td><td><meter value="0.468">0.468</meter></td><td>operation 24</td>' in page
 
 
 def test_a_report_for_each_node(job: Path, tmp_path: Path) -> None:
