@@ -23,10 +23,13 @@ class NicPath(Fact, frozen=True, kw_only=True):
     path: str | None = None  # "PIX", "PXB", "PHB", "NODE", "SYS"
 
 
+EXPECTED = "expected"  # key of a rate without a name, and of what its writer expects
+
+
 class NodePair(Fact, frozen=True, kw_only=True):
     """Bandwidth between two nodes, "node1-node2", or of one of several in a test: "node1", "node1/mlx5_3", "mlx5_3"."""
 
     a: str | None = None  # None: an adapter, of which the text names no node
     b: str | None = None  # None: the rate of node a alone
     rate: float | None = None  # of a collective: bus bandwidth
-    others: float | None = None  # what the text says of all other nodes or adapters
+    others: float | None = None  # what the text says of all other nodes or adapters, or what its writer expects

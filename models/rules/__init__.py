@@ -38,6 +38,7 @@ from .host import (
     placement,
     settings,
     storage,
+    unequal_rates,
     unshown_machine,
 )
 from .nccl import nccl, version
@@ -125,6 +126,7 @@ RULES: tuple[Rule, ...] = (
     *nccl.RULES,
     *version.RULES,
     *node_pairs.RULES,
+    *unequal_rates.RULES,
     *pcie_events.RULES,
     *logged_events.RULES,
     *disk_events.RULES,

@@ -65,7 +65,7 @@ READERS: tuple[Reader, ...] = (
     _reader("p2p_bandwidth", "dumps.benchmarks.p2p_bandwidth:read"),
     _reader("pairwise", "dumps.benchmarks.pairwise:read"),
     _reader("perftest", "dumps.benchmarks.perftest:read"),
-    _reader("rates", "dumps.benchmarks.rates:read"),
+    _reader("rates", "dumps.rates.rates:read"),
     _reader("rdma_tools", "dumps.network.rdma_tools:read"),
     _reader("rocm_copy", "dumps.benchmarks.rocm_copy:read"),
     _reader("rocm_smi", "dumps.amd.rocm_smi:read"),

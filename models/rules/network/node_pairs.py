@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ...facts.averages import median
-from ...facts.network_paths import NodePair
+from ...facts.network_paths import EXPECTED, NodePair
 from ...facts.reason import Reason
 from ...facts.records import NotChecked
 from ...facts.units import as_gigabytes
@@ -59,6 +59,9 @@ def _slow_for(node: str, pair: NodePair, pairs: Mapping[str, list[NodePair]]) ->
 
 def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecked]:
     """A finding for each slow node, on its first pair. A NotChecked for a slow pair if the slow node is not known."""
+    if pair.key == EXPECTED:
+        yield from _less_than_expected(pair)
+        return
     if pair.b is None:
         yield from _alone(snapshot, pair)
         return
@@ -80,10 +83,33 @@ def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecke
         )
 
 
+def _less_than_expected(own: NodePair) -> Iterator[Finding | NotChecked]:
+    """Information: a writer can expect too much (the rated rate of a link, or the sum of both directions)."""
+    rate, wanted = own.rate or 0, own.others or 0
+    if rate < _SLOW * wanted:
+        yield Finding(
+            code="bandwidth-low",
+            severity="info",
+            confidence="possible",
+            subject="node",
+            message=f"the text says that {as_gigabytes(rate)} was reached and {as_gigabytes(wanted)} expected",
+            expected=wanted,
+            observed=rate,
+            unit="bytes_per_second",
+            basis="kin",
+            expected_source="the text itself",
+            evidence=cited(own, "rate"),
+        )
+    why = "the text gives a rate, and neither its path nor how it was measured"
+    yield NotChecked(
+        what="rate", subject="node", reason=Reason.INCOMPLETE, detail=why, how="linkgauge expect, linkgauge diagnose"
+    )
+
+
 def _alone(snapshot: Snapshot, own: NodePair) -> Iterator[Finding]:
     """A finding if a node or its adapter is slow in a test of which most nodes have equal results."""
     same = [one for one in snapshot.of(NodePair).values() if one.b is None and (one.a is None) == (own.a is None)]
-    others = [one.rate or 0 for one in same if one.key != own.key]
+    others = [one.rate or 0 for one in same if one.key not in (own.key, EXPECTED)]
     usual = own.others or (median(others) if len(others) >= _FEWEST_OTHERS else 0)
     equal = sum(_SLOW * usual <= rate <= usual / _SLOW for rate in others)
     # Adapters of one machine may belong to two networks: one that differs is a fault, several are not.

@@ -13,7 +13,7 @@ from ....models.facts.records import Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
 from ..core.tables import Case, Line, Tool, read_tool
-from .rate_rows import drop_disturbed
+from .larger_copies import drop_disturbed
 
 _COPIES = r"(?:Host to Device|Device to Host|Device to Device)"
 BEGIN = (

@@ -25,7 +25,7 @@ from ..core.matrix import implied_gpus
 from ..core.part import Part
 from ..core.tables import Case, Line, Tool, read_tool
 from . import rocm_matrices
-from .rate_rows import drop_disturbed
+from .larger_copies import drop_disturbed
 
 _BUS_TEST = r"(?:(?:H2D|D2H|Bidir)_Bandwidth_(?:pinned|unpinned|registered)|p2p_(?:uni|bi)_gpu\d{1,3}_gpu\d{1,3})"
 BEGIN = (

@@ -1,4 +1,4 @@
-"""Rates in prose and in lists of one line (rate_rows.py)."""
+"""Rates in prose and in lists of one line (claims.py)."""
 
 from __future__ import annotations
 
@@ -54,3 +54,45 @@ def test_one_node_and_the_others(text: str, expected: list[tuple[str, str]]) -> 
 )
 def test_lists_in_one_line(text: str, expected: list[tuple[str, str]]) -> None:
     assert found(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "low"),
+    [
+        ("We measure 12.8 Gb/s with ib_write_bw where 92 Gb/s was measured on sound machines.", True),
+        ("I only get 6.1 GB/s instead of 12 GB/s from host to device.", True),
+        ("Expected 200 Gbps but only got 98 Gbps.", True),
+        ("The bandwidth should be around 900 GB/s, but I measured 450 GB/s.", True),
+        ("I get 11.8 GB/s instead of 12 GB/s.", False),
+        ("The model needs 12 GB instead of 24 GB.", False),
+        ("checkpoint at 12 GB/s, expected batch size 64", False),
+    ],
+)
+def test_what_the_writer_expects_is_information(text: str, low: bool) -> None:
+    report = evaluate(assemble(read_text("text", text, AT), Site(), AT, origin="dumps"))
+    assert [(one.code, one.subject, one.severity) for one in report.findings] == low * [
+        ("bandwidth-low", "node", "info")
+    ]
+    assert report.verdict == "unknown"
+
+
+def test_a_range_of_gpus_is_several_rows() -> None:
+    assert found("GPU0-6: 55 GB/s H2D\nGPU7: 27 GB/s H2D\n") == [("bandwidth-low", "host-gpu7")]
+    assert found("GPUs 0 to 6: 55 GB/s host to device\nGPU 7: 54.8 GB/s host to device\n") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ("nvme0n1: 6.8 GB/s\nnvme1n1: 6.7 GB/s\nnvme2n1: 3.3 GB/s\nnvme3n1: 6.8 GB/s\n", "nvme2n1-host"),
+        ("mlx5_0: 392 Gb/s\nmlx5_1: 391 Gb/s\nmlx5_2: 196 Gb/s\n", "mlx5_2-mlx5_2/1"),
+        ("nvme0n1: 6.8 GB/s\nnvme1n1: 6.7 GB/s\nnvme2n1: 6.3 GB/s\n", None),
+        ("nvme0n1: 6.8 GB/s\nnvme1n1: 3.3 GB/s\n", None),
+        ("nvme0n1: 6.8 GB/s\nnvme1n1: 5.1 GB/s\nnvme2n1: 2.3 GB/s\n", None),
+    ],
+)
+def test_one_of_a_few_devices_is_far_slower(text: str, subject: str | None) -> None:
+    """It may be another product: information and a gap."""
+    report = evaluate(assemble(read_text("text", text, AT), Site(), AT, origin="dumps"))
+    assert [(one.subject, one.severity) for one in report.findings] == ([(subject, "info")] if subject else [])
+    assert report.verdict == "unknown" or not subject

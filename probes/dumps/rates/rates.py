@@ -1,4 +1,4 @@
-"""Rates as people report them, by line or as a table: ends, number, unit, and conditions (rate_words.py, rate_rows.py).
+"""Rates as people report them, by line or as a table: ends, number, unit, and conditions.
 
 No tool writes these lines. A row that lacks its unit or its ends is a gap, because any of its readings can be wrong.
 """
@@ -21,11 +21,12 @@ from ..core.matrix import implied_gpus
 from ..core.part import Part
 from ..lines.markup import cells_of
 from ..lines.shapes import shape
-from . import rate_words
-from .rate_rows import LISTED, SPOKEN, Header, RateRow, claims, entries, header_of, row_of
+from . import words as vocabulary
+from .claims import LISTED, SPOKEN, claims, entries
+from .rows import Header, RateRow, header_of, row_of
 
-_UNIT = rate_words.UNIT
-BEGIN = rf"(?:{rate_words.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}))"
+_UNIT = vocabulary.UNIT
+BEGIN = rf"(?:{vocabulary.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}))"
 _FEWEST_NODES = 4  # nodes whose own rates are compared
 _HOW = "write each row as 'gpu0 -> gpu1: 48.1 GB/s'"
 _GAPS = {
@@ -55,10 +56,10 @@ def read(part: Part) -> Iterator[Record]:
     """The rates of flows, of pairs of nodes and of single nodes, and one NotChecked for each kind of gap."""
     report, header, way, in_table = _Report(part), Header(), "", False
     rows = [(number, row) for number, line in part.lines() for row in entries(line)]
-    lines = [(number, row, rate_words.words(_cells(row.lstrip(" \t>")))) for number, row in rows]
+    lines = [(number, row, vocabulary.words(_cells(row.lstrip(" \t>")))) for number, row in rows]
     single = _single_node(words for _, _, words in lines if words)
     for number, line, words in lines:
-        way = rate_words.way_of(line) or way
+        way = vocabulary.way_of(line) or way
         below = _row_of_machine(line, header)
         words = below or words
         if not words:
@@ -87,16 +88,16 @@ def _cells(line: str) -> str:
     return line.replace(",", " | ") if line.count(",") > 1 and " " not in line.strip() else cells_of(line)
 
 
-def _row_of_machine(line: str, header: Header) -> tuple[rate_words.Word, ...] | None:
+def _row_of_machine(line: str, header: Header) -> tuple[vocabulary.Word, ...] | None:
     """The words of a row below a column of machines: its first cell is a name of any form."""
     found = re.match(r"[ \t|>*`]{0,20}([A-Za-z0-9][\w.-]{0,62})[ \t*`]{0,8}(?:[|,:]|[ \t])(.*)", line)
-    if not (found and rate_words.names_machines(header.texts)) or _is_nic(found[1].lower()):
+    if not (found and vocabulary.names_machines(header.texts)) or _is_nic(found[1].lower()):
         return None
-    rest = rate_words.words(_cells(f"{found[2]} "))
-    return (rate_words.Word("name", found[1], ""), *rest) if rest and rest[0].kind == "number" else None
+    rest = vocabulary.words(_cells(f"{found[2]} "))
+    return (vocabulary.Word("name", found[1], ""), *rest) if rest and rest[0].kind == "number" else None
 
 
-def _single_node(rows: Iterator[Sequence[rate_words.Word]]) -> bool:
+def _single_node(rows: Iterator[Sequence[vocabulary.Word]]) -> bool:
     """Whether all rows with a node name the same one."""
     names = [[word.text for word in row if word.kind == "name"] for row in rows]
     return len({tuple(some) for some in names}) == 1 and all(len(some) == 1 for some in names)
@@ -239,7 +240,7 @@ def _is_disk(end: str) -> bool:
 
 
 def _is_device(end: str) -> bool:
-    return rate_words.is_device(end)
+    return vocabulary.is_device(end)
 
 
 def _add_node(report: _Report, row: RateRow, names: tuple[str, ...], number: int, cite: Evidence) -> None:

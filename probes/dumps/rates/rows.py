@@ -1,34 +1,15 @@
-"""One row of a report of rates: who sends to whom, the numbers with their units, and the conditions.
-
-Prose and lists in one line too: "node3: 180 Gb/s, others 370", "node1 370 Gb/s, node2 371 Gb/s".
-"""
+"""One row of a report of rates: who sends to whom, the numbers with their units, and the conditions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ....models.facts.network_paths import NodePair
-from ....models.facts.records import Evidence, Flow, Observation, Record
 from ....models.facts.units import GIB, KIB, MIB
-from ..core.part import Part
-from .rate_words import (
-    BETWEEN,
-    BUS_BANDWIDTH,
-    CELLS,
-    NIC,
-    NODE,
-    NUMBER,
-    NUMBERED_NODE,
-    RATED,
-    UNIT,
-    Word,
-    is_device,
-)
+from .words import BUS_BANDWIDTH, Word
 
 _PREFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _BINARY = {"k": KIB, "m": MIB, "g": GIB, "t": GIB * KIB}
@@ -168,101 +149,3 @@ def _set(row: RateRow, word: Word) -> None:
     else:
         found = re.match(r"(?i)([0-9]+)[ ]?([kmg]?)", word.text)
         row.size = int(found[1]) * _SIZES[found[2].lower()] if found else None
-
-
-def drop_disturbed(records: Iterable[Record]) -> Iterator[Record]:
-    """Remove the rates that are lower than the rate of a smaller size of the same copy.
-
-    The rate of a link does not fall for larger copies, so another program disturbed the measurement (bandwidthTest on a
-    healthy V100: 12.4 GB/s with 30 MB, 10.5 with 32 MB, 12.4 with 68 MB). The comparison restarts where the sizes
-    restart.
-    """
-    most: dict[Flow, tuple[int, float]] = {}
-    for one in records:
-        if isinstance(one, Observation) and isinstance(one.about, Flow) and one.about.size:
-            kind = replace(one.about, size=None)
-            size, rate = most.get(kind, (0, 0.0))
-            if one.about.size > size and one.value < rate:
-                continue
-            most[kind] = (one.about.size, one.value)
-        yield one
-
-
-_KINDS = "nodes|hosts|machines|servers"
-_OTHERS = (
-    rf"(?:(?:all|the|every)[ ]){{0,2}}(?:other[ ](?:(?P<kind>{_KINDS})|adapters|nics|rails|hcas|ports|ones)|others|rest"
-    rf"|(?:all|most)[ ](?:nodes|hosts|machines|servers|adapters|nics|rails))(?![\w])"
-)
-_FILL = (
-    r"(?:[ ]?(?:[:=(~≈*`]|(?:is|was|are|at|gets?|got|reach(?:es|ed)?|ha[sd]|have|only|just|about|around|runs?|shows?"
-    r"|achieves?|with|all|which|that|delivers?|of|the|nodes)(?![\w]))){0,6}[ ]?"
-)
-_PRODUCTS = r"(?!gpu[0-9]|cuda|dev|numa|cpu|rtx|gtx|gen|pcie|connectx)"
-_NAME = rf"(?<![\w.-])(?P<name>{NUMBERED_NODE}|{NIC}|{_PRODUCTS}{NODE})(?![\w])"
-_GAP = r"[^\n0-9]{0,60}?"
-_OWN = rf"(?P<own>{NUMBER})(?:[ ]?(?P<unit>{UNIT}))?(?![\w%])"
-_USUAL = rf"(?P<usual>{NUMBER})(?:[ ]?(?P<other>{UNIT}))?(?![\w%])"
-_FIRST = rf"{_NAME}{_FILL}{_OWN}{_GAP}(?<![\w-]){_OTHERS}{_FILL}{_USUAL}"
-_LAST = rf"(?<![\w-]){_OTHERS}{_FILL}{_USUAL}{_GAP}{_NAME}{_FILL}{_OWN}"
-# What names of machines contain; other words with a number can be those of products
-_MACHINE = re.compile(r"(?i:node|host|server|machine|worker|compute|[dh]gx|gpu-|rack|srv|rail)|(?:[0-9]{1,3}\.){3}")
-
-_PLAIN_NAME = rf"(?:{NUMBERED_NODE}|{NIC}|{NODE})"
-_ENTRY = rf"{_PLAIN_NAME}(?:{BETWEEN}{_PLAIN_NAME})?{CELLS}{RATED}"
-_FEWEST = 3  # entries of a list
-
-
-def _unnamed(text: str) -> str:
-    return re.sub(r"\(\?P<\w+>", "(?:", text)
-
-
-# The lines with which such a text begins
-SPOKEN = rf"[^\n]{{0,200}}?(?:{_unnamed(_FIRST)}|{_unnamed(_LAST)})"
-LISTED = rf"[^\n]{{0,80}}?(?<![\w.]){_ENTRY}(?:[ ]?[,;|][ ]?{_ENTRY}){{2}}"
-
-
-@cache
-def _claims() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(text, re.IGNORECASE) for text in (_FIRST, _LAST))
-
-
-@cache
-def _entries() -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w.])(?:{_ENTRY})", re.IGNORECASE)
-
-
-def entries(line: str) -> list[str]:
-    """The rows of a list in one line; any other line as it is."""
-    found = list(_entries().finditer(line))
-    if len(found) < _FEWEST:
-        return [line]
-    between = (line[a.end() : b.start()] for a, b in zip(found, found[1:], strict=False))
-    return [one[0] for one in found] if all(text.strip() in (",", ";", "|") for text in between) else [line]
-
-
-def claims(part: Part) -> Iterator[NodePair]:
-    """A node or adapter whose rate the text compares with that of all others."""
-    for number, line in part.lines():
-        for pattern in _claims():
-            found = pattern.search(line[:600])
-            if found and (pair := _pair(found, part.cite(number, line))):
-                yield pair
-                break
-
-
-def _pair(found: re.Match[str], cite: Evidence) -> NodePair | None:
-    name, unit = found["name"], found["unit"] or found["other"] or ""
-    factor, of_others = factor_of(unit), factor_of(found["other"] or unit)
-    if factor is None or of_others is None or not (is_device(name) or found["kind"] or _MACHINE.search(name)):
-        return None
-    return NodePair(
-        key=name,
-        a=None if is_device(name) else name,
-        rate=_number(found["own"]) * factor,
-        others=_number(found["usual"]) * of_others,
-        cites={"rate": cite, "others": cite},
-    )
-
-
-def _number(text: str) -> float:
-    return float(text.replace(",", "."))

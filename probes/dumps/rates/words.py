@@ -11,7 +11,8 @@ from functools import cache
 
 from msgspec import Struct
 
-_GPU = r"(?:gpu|cuda|device|dev)[ _#:-]?[0-9]{1,3}"
+# "gpu-11" is the name of a machine
+_GPU = r"(?:gpu|cuda|device|dev)(?:[ _#:]?[0-9]{1,3}|-[0-9](?![0-9]))"
 _DEVICE = r"(?:gpu|device|dev|nic|hca)(?![ _#:-]?[0-9])"  # "gpu 0" is one word
 _HOST = r"(?:host|cpu[0-9]{0,2}|sysmem|dram|pinned host)"
 _NUMA = r"numa(?:[ _-]?node)?[ _-]?[0-9]{1,3}"

@@ -1,0 +1,1 @@
+"""Readers of rates as people report them: rows, tables, lists and sentences."""

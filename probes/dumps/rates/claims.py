@@ -1,0 +1,125 @@
+"""Rates in prose and in lists of one line: "node3: 180 Gb/s, others 370", "12 Gb/s instead of 92 Gb/s"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from ....models.facts.network_paths import EXPECTED, NodePair
+from ....models.facts.records import Evidence
+from ..core.part import Part
+from .rows import factor_of
+from .words import BETWEEN, CELLS, NIC, NODE, NUMBER, NUMBERED_NODE, RATED, UNIT, is_device
+
+_KINDS = "nodes|hosts|machines|servers"
+_OTHERS = (
+    rf"(?:(?:all|the|every)[ ]){{0,2}}(?:other[ ](?:(?P<kind>{_KINDS})|adapters|nics|rails|hcas|ports|ones)|others|rest"
+    rf"|(?:all|most)[ ](?:nodes|hosts|machines|servers|adapters|nics|rails))(?![\w])"
+)
+_FILL = (
+    r"(?:[ ]?(?:[:=(~≈*`]|(?:is|was|are|at|gets?|got|reach(?:es|ed)?|ha[sd]|have|only|just|about|around|runs?|shows?"
+    r"|achieves?|with|all|which|that|delivers?|of|the|nodes)(?![\w]))){0,6}[ ]?"
+)
+_PRODUCTS = r"(?!gpu[0-9]|cuda|dev|numa|cpu|rtx|gtx|gen|pcie|connectx)"
+_NAME = rf"(?<![\w.-])(?P<name>{NUMBERED_NODE}|{NIC}|{_PRODUCTS}{NODE})(?![\w])"
+_GAP = r"[^\n0-9]{0,60}?"
+_OWN = rf"(?P<own>{NUMBER})(?:[ ]?(?P<unit>{UNIT}))?(?![\w%])"
+_USUAL = rf"(?P<usual>{NUMBER})(?:[ ]?(?P<other>{UNIT}))?(?![\w%])"
+_FIRST = rf"{_NAME}{_FILL}{_OWN}{_GAP}(?<![\w-]){_OTHERS}{_FILL}{_USUAL}"
+_LAST = rf"(?<![\w-]){_OTHERS}{_FILL}{_USUAL}{_GAP}{_NAME}{_FILL}{_OWN}"
+# A rate and what the writer expects in its place, without a name.
+_WANTED = (
+    r"(?:instead of|rather than|expect(?:ed|ing|ation)?|should(?: be| get| reach| see| give)?|supposed to|normal(?:ly)?"
+    r"|(?:healthy|sound|good|working|identical)[ ](?:nodes?|hosts?|machines?|servers?|pairs?|ones?))(?![\w])"
+)
+_RATE = rf"(?P<own>{NUMBER})[ ]?(?P<unit>{UNIT})(?![\w%])"
+_IDEAL = rf"(?P<usual>{NUMBER})[ ]?(?P<other>{UNIT})(?![\w%])"
+_NEAR = r"[^\n0-9]{0,60}?"
+_ONLY = r"(?<![\w-])(?:but|only|get|got|see|measured?)(?![\w])"
+_BELOW = rf"(?<![\w.]){_RATE}{_NEAR}(?<![\w-]){_WANTED}{_NEAR}{_IDEAL}"
+_MISSED = rf"(?<![\w-]){_WANTED}{_NEAR}{_IDEAL}{_NEAR}{_ONLY}{_NEAR}{_RATE}"
+_BELOW_LAST = rf"(?<![\w.]){_RATE}{_NEAR}(?<![\w.]){_IDEAL}{_NEAR}(?<![\w-]){_WANTED}"
+# What names of machines contain; other words with a number can be those of products
+_MACHINE = re.compile(r"(?i:node|host|server|machine|worker|compute|[dh]gx|gpu-|rack|srv|rail)|(?:[0-9]{1,3}\.){3}")
+
+_PLAIN_NAME = rf"(?:{NUMBERED_NODE}|{NIC}|{NODE})"
+_ENTRY = rf"{_PLAIN_NAME}(?:{BETWEEN}{_PLAIN_NAME})?{CELLS}{RATED}"
+_FEWEST = 3  # entries of a list
+
+
+def _unnamed(text: str) -> str:
+    return re.sub(r"\(\?P<\w+>", "(?:", text)
+
+
+# The lines with which such a text begins
+_NAMED = rf"{_unnamed(_FIRST)}|{_unnamed(_LAST)}"
+_NAMELESS = "|".join(map(_unnamed, (_MISSED, _BELOW, _BELOW_LAST)))
+_ADAPTER = rf"(?<![\w.-]){NIC}(?![\w])"  # notes/device_notes.py reads "mlx5_5 200 Gb/s instead of 400 Gb/s"
+SPOKEN = rf"(?:[^\n]{{0,200}}?(?:{_NAMED})|(?![^\n]{{0,300}}{_ADAPTER})[^\n]{{0,200}}?(?:{_NAMELESS}))"
+LISTED = rf"[^\n]{{0,80}}?(?<![\w.]){_ENTRY}(?:[ ]?[,;|][ ]?{_ENTRY}){{2}}"
+
+
+@cache
+def _claims(named: bool) -> tuple[re.Pattern[str], ...]:
+    texts = (_FIRST, _LAST) if named else (_FIRST, _LAST, _MISSED, _BELOW, _BELOW_LAST)
+    return tuple(re.compile(text, re.IGNORECASE) for text in texts)
+
+
+@cache
+def _adapter() -> re.Pattern[str]:
+    return re.compile(_ADAPTER, re.IGNORECASE)
+
+
+@cache
+def _entries() -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.])(?:{_ENTRY})", re.IGNORECASE)
+
+
+# "GPU0-6: 55 GB/s H2D", "GPUs 0 to 6: 55 GB/s"; "GPU0-6: 48 GB/s" can be a pair.
+_RANGE = re.compile(
+    r"[ \t|*-]{0,8}gpu(s?)[ #]?([0-9]{1,2})[ ]?(?:-|–|\.\.|to)[ ]?([0-9]{1,2})(?![0-9])(.{3,80})", re.IGNORECASE
+)
+_WITH_HOST = re.compile(r"(?i:h2d|d2h|htod|dtoh|host)")
+
+
+def entries(line: str) -> list[str]:
+    """The rows of a list in one line, or of a range of GPUs; any other line as it is."""
+    some = _RANGE.fullmatch(line)
+    if some and (some[1] or _WITH_HOST.search(some[4])) and int(some[2]) < int(some[3]):
+        return [f"gpu{number}{some[4]}" for number in range(int(some[2]), int(some[3]) + 1)]
+    found = list(_entries().finditer(line))
+    if len(found) < _FEWEST:
+        return [line]
+    between = (line[a.end() : b.start()] for a, b in zip(found, found[1:], strict=False))
+    return [one[0] for one in found] if all(text.strip() in (",", ";", "|") for text in between) else [line]
+
+
+def claims(part: Part) -> Iterator[NodePair]:
+    """A node or adapter whose rate the text compares with that of all others, or with what its writer expects."""
+    for number, line in part.lines():
+        for pattern in _claims(bool(_adapter().search(line))):
+            found = pattern.search(line[:600])
+            if found and (pair := _pair(found, part.cite(number, line))):
+                yield pair
+                break
+
+
+def _pair(found: re.Match[str], cite: Evidence) -> NodePair | None:
+    groups = found.groupdict()
+    name, unit = groups.get("name") or EXPECTED, found["unit"] or found["other"] or ""
+    factor, of_others = factor_of(unit), factor_of(found["other"] or unit)
+    known = name == EXPECTED or is_device(name) or groups.get("kind") or _MACHINE.search(name)
+    if factor is None or of_others is None or not known:
+        return None
+    return NodePair(
+        key=name,
+        a=None if is_device(name) or name == EXPECTED else name,
+        rate=_number(found["own"]) * factor,
+        others=_number(found["usual"]) * of_others,
+        cites={"rate": cite, "others": cite},
+    )
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", "."))
