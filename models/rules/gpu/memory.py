@@ -181,6 +181,7 @@ def rows(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     GPUs before Ampere retire pages and have no row counters.
     """
     if not (gpu.remap_pending or gpu.remap_failed):
+        yield from _spent(snapshot, gpu)
         return
     state = "failed" if gpu.remap_failed else "pending"
     meaning = {
@@ -209,8 +210,28 @@ def rows(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     )
 
 
+def _spent(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """Banks in which no row can be replaced any more. The memory still works."""
+    if gpu.full_banks:
+        yield Finding(
+            code="gpu-row-remap",
+            severity="warning",
+            subject=subject_of(gpu),
+            subject_name=gpu_name(snapshot, gpu),
+            fact=f"has {gpu.full_banks} memory banks without spare rows",
+            message=f"{gpu_name(snapshot, gpu)}: {gpu.full_banks} of its memory banks have no spare row left; the next "
+            "memory error there cannot be repaired",
+            expected=0,
+            observed=gpu.full_banks,
+            unit="count",
+            cause="all spare rows of the bank are in use",
+            location=place_of(snapshot, gpu),
+            evidence=gpu_evidence(gpu, "full_banks"),
+        )
+
+
 _ERRORS = ("ecc_uncorrected", "ecc_corrected", "sram_threshold", "sram_uncorrected")
-_ROWS = ("remap_pending", "remap_failed")
+_ROWS = ("remap_pending", "remap_failed", "full_banks")
 RULES = (
     Rule("gpu-ecc", Gpu, tuple(f"{field}?" for field in _ERRORS), memory_errors, reports_any(*_ERRORS)),
     Rule("gpu-row-remap", Gpu, tuple(f"{field}?" for field in _ROWS), rows, reports_any(*_ROWS)),

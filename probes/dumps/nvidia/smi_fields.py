@@ -18,23 +18,8 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ...parsing.nvml_enums import pci_address
 from ...parsing.parsers import count, word
+from . import smi_values as values
 from .smi_sums import SUMS, reasons, sums
-from .smi_values import (
-    clock,
-    clock_event_reasons,
-    cluster_uuid,
-    compute_mode,
-    fabric_state,
-    flag,
-    lanes,
-    link_speed,
-    number,
-    nvml_status,
-    performance_state,
-    recovery_action,
-    size,
-    virtualization_mode,
-)
 
 Read = Callable[[str], Any]
 
@@ -86,45 +71,49 @@ _ROWS = (
     ),
     _row(
         "virtualization",
-        virtualization_mode,
+        values.virtualization_mode,
         "GPU Virtualization Mode/Virtualization Mode | GPU Virtualization Mode/Virtualization mode | "
         "gpu_virtualization_mode/virtualization_mode",
     ),
-    _row("recovery", recovery_action, "GPU Recovery Action | gpu_recovery_action"),
+    _row("recovery", values.recovery_action, "GPU Recovery Action | gpu_recovery_action"),
     _row(
         "pcie_speed",
-        link_speed,
+        values.link_speed,
         "PCIe Generation/Current | pcie_gen/current_link_gen | pcie.link.gen.current | pcie.link.gen.gpucurrent",
     ),
-    _row("pcie_max_speed", link_speed, "PCIe Generation/Max | pcie_gen/max_link_gen | pcie.link.gen.max"),
+    _row("pcie_max_speed", values.link_speed, "PCIe Generation/Max | pcie_gen/max_link_gen | pcie.link.gen.max"),
     _row(
         "pcie_own_max_speed",
-        link_speed,
+        values.link_speed,
         "PCIe Generation/Device Max | pcie_gen/max_device_link_gen | pcie.link.gen.gpumax",
     ),
-    _row("pcie_width", lanes, "Link Width/Current | link_widths/current_link_width | pcie.link.width.current"),
-    _row("pcie_max_width", lanes, "Link Width/Max | link_widths/max_link_width | pcie.link.width.max"),
-    _row("performance_state", performance_state, "Performance State | performance_state | pstate"),
-    _row("clock", clock, "Clocks/SM | clocks/sm_clock | clocks.current.sm | clocks.sm"),
-    _row("clock_max", clock, "Max Clocks/SM | max_clocks/sm_clock | clocks.max.sm"),
-    _row("memory_clock", clock, "Clocks/Memory | clocks/mem_clock | clocks.current.memory | clocks.mem"),
-    _row("memory_clock_max", clock, "Max Clocks/Memory | max_clocks/mem_clock | clocks.max.memory | clocks.max.mem"),
+    _row("pcie_width", values.lanes, "Link Width/Current | link_widths/current_link_width | pcie.link.width.current"),
+    _row("pcie_max_width", values.lanes, "Link Width/Max | link_widths/max_link_width | pcie.link.width.max"),
+    _row("performance_state", values.performance_state, "Performance State | performance_state | pstate"),
+    _row("clock", values.clock, "Clocks/SM | clocks/sm_clock | clocks.current.sm | clocks.sm"),
+    _row("clock_max", values.clock, "Max Clocks/SM | max_clocks/sm_clock | clocks.max.sm"),
+    _row("memory_clock", values.clock, "Clocks/Memory | clocks/mem_clock | clocks.current.memory | clocks.mem"),
+    _row(
+        "memory_clock_max",
+        values.clock,
+        "Max Clocks/Memory | max_clocks/mem_clock | clocks.max.memory | clocks.max.mem",
+    ),
     _row(
         "application_clock",
-        clock,
+        values.clock,
         "Applications Clocks/Graphics | applications_clocks/graphics_clock | clocks.applications.graphics | "
         "clocks.applications.gr",
     ),
     _row(
         "application_clock_default",
-        clock,
+        values.clock,
         "Default Applications Clocks/Graphics | default_applications_clocks/graphics_clock | "
         "clocks.default_applications.graphics | clocks.default_applications.gr",
     ),
-    _row("clock_reasons", clock_event_reasons, "clocks_event_reasons.active | clocks_throttle_reasons.active"),
+    _row("clock_reasons", values.clock_event_reasons, "clocks_event_reasons.active | clocks_throttle_reasons.active"),
     _row(
         "power",
-        number,
+        values.number,
         *_of(_POWER, "Instantaneous Power Draw", "Power Draw", "Average Power Draw"),
         *_of(_POWER_XML, "instant_power_draw", "power_draw", "average_power_draw"),
         "power.draw.instant",
@@ -132,7 +121,7 @@ _ROWS = (
     ),
     _row(
         "power_limit",
-        number,
+        values.number,
         *_of(_POWER, "Current Power Limit", "Enforced Power Limit"),
         *_of(_POWER_XML, "current_power_limit", "enforced_power_limit"),
         "enforced.power.limit",
@@ -140,20 +129,20 @@ _ROWS = (
     ),
     _row(
         "power_limit_default",
-        number,
+        values.number,
         *_of(_POWER, "Default Power Limit"),
         *_of(_POWER_XML, "default_power_limit"),
         "power.default_limit",
     ),
-    _row("temperature", number, "Temperature/GPU Current Temp | temperature/gpu_temp | temperature.gpu"),
-    _row("memory", size, "FB Memory Usage/Total | fb_memory_usage/total | memory.total"),
-    _row("memory_used", size, "FB Memory Usage/Used | fb_memory_usage/used | memory.used"),
-    _row("bar1", size, "BAR1 Memory Usage/Total | bar1_memory_usage/total"),
-    _row("ecc", flag, "ECC Mode/Current | Ecc Mode/Current | ecc_mode/current_ecc | ecc.mode.current"),
-    _row("ecc_pending", flag, "ECC Mode/Pending | Ecc Mode/Pending | ecc_mode/pending_ecc | ecc.mode.pending"),
+    _row("temperature", values.number, "Temperature/GPU Current Temp | temperature/gpu_temp | temperature.gpu"),
+    _row("memory", values.size, "FB Memory Usage/Total | fb_memory_usage/total | memory.total"),
+    _row("memory_used", values.size, "FB Memory Usage/Used | fb_memory_usage/used | memory.used"),
+    _row("bar1", values.size, "BAR1 Memory Usage/Total | bar1_memory_usage/total"),
+    _row("ecc", values.flag, "ECC Mode/Current | Ecc Mode/Current | ecc_mode/current_ecc | ecc.mode.current"),
+    _row("ecc_pending", values.flag, "ECC Mode/Pending | Ecc Mode/Pending | ecc_mode/pending_ecc | ecc.mode.pending"),
     _row(
         "sram_threshold",
-        flag,
+        values.flag,
         "Aggregate/SRAM Threshold Exceeded | aggregate/sram_threshold_exceeded | "
         "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",
     ),
@@ -170,23 +159,28 @@ _ROWS = (
     # GPUs before Ampere retire pages instead of rows.
     _row(
         "remap_pending",
-        flag,
+        values.flag,
         "Remapped Rows/Pending | remapped_rows/remapped_row_pending | remapped_rows.pending | "
         "Retired Pages/Pending Page Blacklist | Retired Pages/Pending | retired_pages/pending_retirement | "
         "retired_pages/pending_blacklist | retired_pages.pending",
     ),
     _row(
         "remap_failed",
-        flag,
+        values.flag,
         "Remapped Rows/Remapping Failure Occurred | remapped_rows/remapped_row_failure | remapped_rows.failure",
     ),
-    _row("fabric_state", fabric_state, "Fabric/State | fabric/state | fabric.state"),
-    _row("fabric_status", nvml_status, "Fabric/Status | fabric/status | fabric.status"),
+    _row(
+        "full_banks",
+        values.banks,
+        "Bank Remap Availability Histogram/None | row_remapper_histogram/row_remapper_histogram_none",
+    ),
+    _row("fabric_state", values.fabric_state, "Fabric/State | fabric/state | fabric.state"),
+    _row("fabric_status", values.nvml_status, "Fabric/Status | fabric/status | fabric.status"),
     _row("fabric_clique", count, "Fabric/CliqueId | fabric/cliqueId | fabric.cliqueId"),
-    _row("fabric_cluster", cluster_uuid, "Fabric/ClusterUUID | fabric/clusterUuid | fabric.clusterUuid"),
-    _row("mig", flag, "MIG Mode/Current | mig_mode/current_mig | mig.mode.current"),
-    _row("persistence", flag, "Persistence Mode | persistence_mode"),
-    _row("compute_mode", compute_mode, "Compute Mode | compute_mode"),
+    _row("fabric_cluster", values.cluster_uuid, "Fabric/ClusterUUID | fabric/clusterUuid | fabric.clusterUuid"),
+    _row("mig", values.flag, "MIG Mode/Current | mig_mode/current_mig | mig.mode.current"),
+    _row("persistence", values.flag, "Persistence Mode | persistence_mode"),
+    _row("compute_mode", values.compute_mode, "Compute Mode | compute_mode"),
 )
 _REPLAYS = ("PCI/Replays Since Reset", "PCI/Replays since reset", "pci/replay_counter")
 _RESETS = (

@@ -55,6 +55,11 @@ def number(text: str) -> float:
     return float(found[1])
 
 
+def banks(text: str) -> int:
+    """The number of "1 bank(s)"."""
+    return int(number(text.removesuffix("bank(s)").strip()))
+
+
 def size(text: str) -> int:
     """The bytes of "81559 MiB"."""
     return int(number(text)) * MIB
