@@ -73,7 +73,7 @@ class Gpu(Fact, frozen=True, kw_only=True):
     remapped_uncorrectable: int | None = None
     remap_pending: bool | None = None  # a row is replaced at the next reset
     remap_failed: bool | None = None
-    full_banks: int | None = None  # memory banks without spare rows; only nvidia-smi shows them
+    full_banks: int | None = None  # memory banks without spare rows; read if rows were remapped
 
     nvlinks: int | None = None  # active links; 0: no NVLink, or all are down
     nvlinks_present: int | None = None  # that the driver lists, active or not

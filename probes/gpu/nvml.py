@@ -92,6 +92,8 @@ _ROWS = (
     _value("remap_pending", _REMAP_PENDING, bool),
     _value("remap_failed", 145, bool),
 )
+# nvmlRowRemapperHistogramValues_t: memory banks by the spare rows that they have left. Only remapped rows use them up.
+_FULL_BANKS = FieldQuery("full_banks", ("DeviceGetRowRemapperHistogram",), read=lambda banks: banks.none)
 POWER = (
     _value("power", 186, _watts, ("DeviceGetPowerUsage",)),
     _value("power_limit_default", 189, _watts, ("DeviceGetPowerManagementDefaultLimit",)),
@@ -257,6 +259,8 @@ def _rows(reader: NvmlReader, answers: Mapping[Field, float | Refused]) -> None:
     for value in _ROWS:
         if value.query.field not in reader.fields:
             take_value(reader, value, answers[value.number, 0])
+    if reader.fields.get("remapped_correctable") or reader.fields.get("remapped_uncorrectable"):
+        reader.take(_FULL_BANKS)
 
 
 def _recovery(reader: NvmlReader, answer: float | Refused) -> None:

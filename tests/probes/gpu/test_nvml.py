@@ -120,6 +120,7 @@ def test_an_old_driver(driver: Callable[[str], Path]) -> None:
         remapped_uncorrectable=1,
         remap_pending=True,
         remap_failed=False,
+        full_banks=0,
         fabric_state=None,
         fabric_status=None,
         fabric_clique=None,

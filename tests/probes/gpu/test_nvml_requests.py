@@ -140,6 +140,13 @@ def test_mig_hides_remapped_rows(driver: Callable[[str], Path]) -> None:
     assert missed(list(state())) == {}
 
 
+@pytest.mark.parametrize(("rows", "banks"), [(0, None), (3, 2)])
+def test_spare_rows_are_read_if_rows_were_remapped(driver: Callable[[str], Path], rows: int, banks: int | None) -> None:
+    """nvml.h, nvmlRowRemapperHistogramValues_t: `none` is the number of banks without spare rows."""
+    driver(f'gpus = 1\nfull_banks = 2\n[fields]\n"142" = {rows}')
+    assert only(list(state())).full_banks == banks
+
+
 def test_sram_errors_are_read_apart(driver: Callable[[str], Path]) -> None:
     """nvmlEccSramErrorStatus_t: counts 3 and 4 are volatileUncParity and volatileUncSecDed."""
     driver('gpus = 1\n[fields]\n"4" = 9\n[sram_counts]\n"0" = 50\n"1" = 60\n"3" = 2\n"4" = 3\n"5" = 70')

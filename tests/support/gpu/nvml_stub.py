@@ -115,6 +115,7 @@ REST: Mapping[str, Any] = {
     "sram_counts": {},
     "sums": True,
     "rows": [0, 0, 0, 0],
+    "full_banks": 0,
     "refused": [],
     "refusal": INVALID_ARGUMENT,
     "returns": {},
@@ -308,6 +309,10 @@ def remapped_rows(driver: Driver, gpu: int, name: str, device: Any, *counts: Any
     return max(fill(one._obj, value=number) for one, number in zip(counts, driver.setting("rows", gpu), strict=True))
 
 
+def row_histogram(driver: Driver, gpu: int, name: str, device: Any, banks: Any) -> int:
+    return fill(banks._obj, none=driver.setting("full_banks", gpu))
+
+
 def link_state(driver: Driver, gpu: int, name: str, device: Any, link: int, active: Any) -> int:
     if link >= driver.setting("links", gpu):
         return INVALID_ARGUMENT if driver.setting("links", gpu) else NOT_SUPPORTED
@@ -389,6 +394,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "nvmlDeviceGetGpuFabricInfo": fabric,
     "nvmlDeviceGetSramEccErrorStatus": sram,
     "nvmlDeviceGetRemappedRows": remapped_rows,
+    "nvmlDeviceGetRowRemapperHistogram": row_histogram,
     "nvmlDeviceGetNvLinkState": link_state,
     "nvmlDeviceGetNvLinkRemotePciInfo_v2": far_end,
     "nvmlDeviceGetModuleId": module_id,
