@@ -12,12 +12,9 @@ from functools import cache
 
 import pytest
 
-from linkgauge.models.evaluate import evaluate
-from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Finding
-from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps.read import read_text
-from tests.support.dump_samples import AT, SAMPLES, outputs, sample_files
+from tests.support.dump_samples import SAMPLES, outputs, sample_files
+from tests.support.texts import report_of
 
 FOLDERS = sorted({str(path.parent.relative_to(SAMPLES)) for path in sample_files()})
 LINES, CHARACTERS, SPLICES = 5, 4, 25  # damages of each text, and splices for each seed
@@ -27,7 +24,7 @@ WORD = re.compile(r"[A-Za-z]{3,}|[0-9]{2,}")
 
 
 def findings(text: str) -> list[Finding]:
-    return list(evaluate(assemble(list(read_text("dump", text, AT)), Site(), AT, origin="dumps")).findings)
+    return list(report_of(text).findings)
 
 
 def certain(text: str) -> set[str]:

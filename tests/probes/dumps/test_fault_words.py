@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import pytest
 
-from linkgauge.models.evaluate import evaluate
-from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps.read import read_text, recognise
+from linkgauge.probes.dumps.read import recognise
+from tests.support.texts import report_of
 
-AT = 1795230000.0
 NO_LINKS = "NVML: Unable to retrieve NVLink information as all links are inActive\n"
 UP = "".join(f"\t Link {number}: 26.562 GB/s\n" for number in range(18))
 
 
 def judged(text: str) -> tuple[str, list[tuple[str, ...]]]:
     """The verdict of a text, and the findings without those that are for information."""
-    report = evaluate(assemble(list(read_text("log.txt", text, AT)), Site(), AT, origin="dumps"))
+    report = report_of(text)
     found = [one for one in report.findings if one.severity != "info"]
     return report.verdict, [(one.severity, one.code, one.subject) for one in found]
 

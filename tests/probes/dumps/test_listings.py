@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from linkgauge.models.evaluate import evaluate
-from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.report import Report
-from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps.read import read_text
+from tests.support.texts import report_of
 
 ONE = "/sys/bus/pci/devices/0000:1b:00.0"
 OTHER = "/sys/bus/pci/devices/0000:43:00.0"
-
-
-def report_of(text: str) -> Report:
-    return evaluate(assemble(list(read_text("list.txt", text, 0.0)), Site(), 0.0, origin="dumps"))
 
 
 def widths(path: str, width: int) -> str:

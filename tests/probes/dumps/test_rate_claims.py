@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from linkgauge.models.evaluate import evaluate
-from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps.read import read_text
-from tests.support.dump_samples import AT
+from tests.support.texts import report_of
 
 
 def found(text: str) -> list[tuple[str, str]]:
-    report = evaluate(assemble(read_text("text", text, AT), Site(), AT, origin="dumps"))
+    report = report_of(text)
     return [(one.code, one.subject) for one in report.findings]
 
 
@@ -69,7 +65,7 @@ def test_lists_in_one_line(text: str, expected: list[tuple[str, str]]) -> None:
     ],
 )
 def test_what_the_writer_expects_is_information(text: str, low: bool) -> None:
-    report = evaluate(assemble(read_text("text", text, AT), Site(), AT, origin="dumps"))
+    report = report_of(text)
     assert [(one.code, one.subject, one.severity) for one in report.findings] == low * [
         ("bandwidth-low", "node", "info")
     ]
@@ -93,6 +89,6 @@ def test_a_range_of_gpus_is_several_rows() -> None:
 )
 def test_one_of_a_few_devices_is_far_slower(text: str, subject: str | None) -> None:
     """It may be another product: information and a gap."""
-    report = evaluate(assemble(read_text("text", text, AT), Site(), AT, origin="dumps"))
+    report = report_of(text)
     assert [(one.subject, one.severity) for one in report.findings] == ([(subject, "info")] if subject else [])
     assert report.verdict == "unknown" or not subject

@@ -6,15 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Port
-from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.report import Report
-from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.read import read_text
+from tests.support.texts import AT, report_of
 
-AT = 0.0
 LANES = ("x{n}", "{n}x", "{n} lanes", "width {n}", "link width: x{n}", "PCIe Gen4 x{n}", "16 GT/s, x{n}")
 NAMES = (
     "GPU {n}",
@@ -33,11 +29,6 @@ OTHERS = (
     "vs x16 expected",
     ", the other seven at x16",
 )
-
-
-def report_of(text: str) -> Report:
-    """The report of a text."""
-    return evaluate(assemble(read_text("note.txt", text, AT), Site(), AT, origin="dumps"))
 
 
 def found(text: str) -> list[tuple[str, str, str]]:
