@@ -22,3 +22,10 @@ class DiskHealth(Fact, frozen=True, kw_only=True):
     uncorrectable: int | None = None  # sectors that could not be read at the last scan
     reallocated: int | None = None  # sectors, or on SAS disks defects, that were replaced
     unreadable: bool | None = None  # the latest self-test that ended found an error
+
+
+class OfferedDevices(Fact, frozen=True, kw_only=True):
+    """Devices of one kind that a node offers to Kubernetes; the key is the resource: "nvidia.com/gpu"."""
+
+    capacity: int | None = None  # registered by the device plugin
+    allocatable: int | None = None  # healthy by the device plugin

@@ -7,7 +7,7 @@ from typing import Any
 
 from .bmc import BmcLink, BmcPart
 from .gpu import Driver, Gpu, GpuLink, GpuPair
-from .health import DiskHealth, Temperature
+from .health import DiskHealth, OfferedDevices, Temperature
 from .job_ranks import Rank
 from .machine import (
     Array,
@@ -67,6 +67,7 @@ KINDS: Mapping[str, type[Fact]] = {
     "BmcPart": BmcPart,
     "Temperature": Temperature,
     "DiskHealth": DiskHealth,
+    "OfferedDevices": OfferedDevices,
 }
 # All kinds that a line of JSON (jsonl.py) may contain.
 RECORDS: Mapping[str, type[Any]] = {**KINDS, "Observation": Observation, "NotChecked": NotChecked, "Run": Run}

@@ -53,6 +53,7 @@ def test_no_other_kind_is_left_out() -> None:
         "BmcPart",
         "Temperature",
         "DiskHealth",
+        "OfferedDevices",
     }
     others = {"counters", "numbers, requests and Xids of NVIDIA's driver", "logs, traffic and tools"}
     assert TABLE.keys() - KINDS.keys() == others

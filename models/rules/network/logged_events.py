@@ -21,6 +21,7 @@ _FLAPS = 3  # "link down" events in an hour: a restart of a switch or of a drive
 # Bursts of "link down" events in a day: twice _FLAPS, one in four hours. Azure's node check fails if a port goes down
 # twice within six hours (Azure/azurehpc-health-checks, azure_ib_link_flapping.nhc).
 _SLOW_FLAPS = 2 * _FLAPS
+_RISES = 3  # "link up" events in an hour without "link down"; one or two are a start of the driver or of a bond
 _FUNCTION = re.compile(r"^\w+:\d+:\(pid \d+\): ")  # of mlx5_core
 _EXCERPT = 2  # the same in an excerpt whose port comes up as often
 _CABLE = "the cable, a transceiver, or the port at the other end"
@@ -134,6 +135,34 @@ def flaps(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             cause=_CABLE,
             evidence=(event_evidence(most),),
         )
+
+
+def rises(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+    """A running port came up several times, and no line says that it went down: the text left these lines out."""
+    for port, found in ups_of(snapshot).items():
+        most = max(found, key=lambda one: one.recent or one.count or 1)
+        ups = most.recent or most.count or 1
+        if port in downs_of(snapshot) or ups < _RISES or not while_running(snapshot, most):
+            continue
+        yield Finding(
+            code="nic-port-flapping",
+            kind="event",
+            severity="info" if is_history(snapshot, most) else "warning",
+            confidence="likely",
+            subject=port,
+            message=f"port {port} came up {ups} times within an hour, so it went down between",
+            since=since(most),
+            expected=1,
+            observed=ups,
+            unit="count",
+            cause=_CABLE,
+            evidence=(event_evidence(most),),
+        )
+
+
+def rose_again(snapshot: Snapshot, node: Node) -> bool:
+    """Select dumps with such a port."""
+    return snapshot.origin == "dumps" and any(rises(snapshot, node))
 
 
 def _fewest(snapshot: Snapshot, downs: Event, ups: Sequence[Event]) -> int:
@@ -262,6 +291,7 @@ RULES = (
     Rule("nic-errors", Node, (), nics, any_logged("nic", "module")),
     Rule("nic-optics", Node, (), modules, any_logged("module")),
     Rule("nic-port-flapping", Node, (), flaps, any_logged("link down")),
+    Rule("nic-port-flapping", Node, (), rises, rose_again),
     Rule("nic-port-down", Node, (), stays_down, any_logged("link down")),
     Rule("host-memory-errors", Node, (), memory, any_logged("edac")),
     Rule("cpu-throttled", Node, (), heat, any_logged("throttle")),

@@ -29,6 +29,7 @@ def uneven(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
     Several such pairs can be a part of a larger mesh, given to a virtual machine.
     """
+    yield from _less_than_its_gpus(snapshot)
     pairs = snapshot.of(GpuPair)
     links = {key: one.nvlinks or 0 for key, one in pairs.items() if one.a and one.b}
     usual, lacking = _usual(links)
@@ -52,6 +53,33 @@ def uneven(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             basis="kin",
             expected_source=f"{len(links) - len(lacking)} of {len(links)} pairs have {usual}",
             cause="a link between the two did not train, or was shut down after errors",
+            evidence=tuple(one.cites.values())[:1],
+        )
+
+
+def _less_than_its_gpus(snapshot: Snapshot) -> Iterator[Finding]:
+    """Pairs over switches with fewer links than both of their GPUs have: all links of a GPU lead to each peer."""
+    most = dict[str, int]()
+    for one in snapshot.of(GpuPair).values():
+        for end in (one.a, one.b):
+            most[end or ""] = max(most.get(end or "", 0), one.nvlinks or 0)
+    for key, one in snapshot.of(GpuPair).items():
+        gpus = [snapshot.of(Gpu).get(end or "") for end in (one.a, one.b)]
+        counts = [gpu.nvlinks for gpu in gpus if gpu and gpu.nvlinks and gpu.nvlinks == most[gpu.key]]
+        if len(counts) < len(gpus) or not one.nvlinks or one.nvlinks >= min(counts):
+            continue
+        yield Finding(
+            code="nvlink-inactive",
+            severity="warning",
+            confidence="likely",
+            subject=key,
+            message=f"{one.nvlinks} NVLinks join {one.a} and {one.b}; each of the two has {min(counts)} to other GPUs",
+            expected=min(counts),
+            observed=one.nvlinks,
+            unit="links",
+            basis="kin",
+            expected_source="the other pairs of both GPUs",
+            cause="a link or a route between the two is down; nvidia-smi nvlink -s has the state of each link",
             evidence=tuple(one.cites.values())[:1],
         )
 

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from linkgauge.models.evaluate import evaluate
-from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps.read import read_text
+from tests.support.texts import found_in
 
-AT = 1795230000.0
 Found = list[tuple[str, str, str]]
-
-
-def found_in(text: str) -> Found:
-    report = evaluate(assemble(read_text("text", text, AT), Site(), AT, origin="dumps"))
-    return [(one.code, one.severity, one.subject) for one in report.findings]
 
 
 def mapping(states: str) -> str:
@@ -43,6 +34,45 @@ def states(rates: list[int]) -> str:
 )
 def test_the_odd_one_out_of_several_ports(text: str, expected: Found) -> None:
     assert found_in(text) == expected
+
+
+RISE = "mlx5_core 0000:3b:00.0 ens1f0np0: Link up\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "".join(f"[{at}.000000] {RISE}" for at in (9000, 9100, 9400)),
+            [("nic-port-flapping", "warning", "ens1f0np0")],
+        ),
+        ("".join(f"[{at}.000000] {RISE}" for at in (9000, 9100)), []),
+        ("".join(f"[{at}.000000] {RISE}" for at in (4, 6, 9)), []),  # the driver starts
+        ("".join(f"[{at}.000000] {RISE}".replace("ens1f0", f"ens{at}f0") for at in (9001, 9002, 9003)), []),
+    ],
+)
+def test_a_port_that_comes_up_several_times(text: str, expected: Found) -> None:
+    assert found_in(text) == expected
+
+
+def offered(gpus: int, adapters: int) -> str:
+    """The devices of `kubectl describe node`, of 8 GPUs and 32 adapters."""
+    return (
+        "Capacity:\n  nvidia.com/gpu:         8\n  vpc.amazonaws.com/efa:  32\n"
+        f"Allocatable:\n  nvidia.com/gpu:         {gpus}\n  vpc.amazonaws.com/efa:  {adapters}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpus", "adapters", "expected"),
+    [
+        (8, 32, []),
+        (7, 32, [("gpu-missing", "warning", "node")]),
+        (8, 31, [("nic-missing", "warning", "node")]),
+    ],
+)
+def test_devices_that_kubernetes_does_not_offer(gpus: int, adapters: int, expected: Found) -> None:
+    assert found_in(offered(gpus, adapters)) == expected
 
 
 @pytest.mark.parametrize(("states", "severity"), [(["Down"], "warning"), (["Down", "Active"], "info")])
