@@ -27,6 +27,7 @@ class Node(Fact, frozen=True, kw_only=True):
     virtual: bool | None = None  # runs under a hypervisor
     hypervisor: str | None = None  # name of the hypervisor: "KVM", "Amazon Nitro", "Microsoft Hyper-V" ...
     present_cpus: int | None = None  # sys/devices/system/cpu/present: also those that are offline
+    offline_cpus: int | None = None  # lscpu "Off-line CPU(s) list"; on a live machine Package.cpus lacks them
     smt: str | None = None  # sys/devices/system/cpu/smt/control: "on", "off", "forceoff", "notsupported"
     container: str | None = None  # container runtime of this process: "docker", "podman", "kubernetes"; "": none
 

@@ -67,6 +67,7 @@ from .nvlink import (
     nvlink_claims,
     nvswitch,
     peer_access,
+    unnamed_peers,
 )
 from .pcie import acs, aer, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
 
@@ -99,6 +100,7 @@ RULES: tuple[Rule, ...] = (
     *imex.RULES,
     *nvswitch.RULES,
     *peer_access.RULES,
+    *unnamed_peers.RULES,
     *nic.RULES,
     *nic_affinity.RULES,
     *gid.RULES,

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...facts.machine import Node, Package
+from ...facts.reason import Reason
+from ...facts.records import NotChecked
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.claims import Claim, Support
 from ..core.rule import Rule
-from ..core.wording import cited
+from ..core.wording import cited, gap
 
 ONLINE = "number of online CPUs"
 _NO_THREADS = ("notsupported", "notimplemented")  # values of sys/devices/system/cpu/smt/control
 _GUEST = "a hypervisor may list CPUs that it can add later"
 _HALF = "one CPU of each core is online: nothing says that SMT is off, or which CPUs should be online"
 _THREADS_OFF = ("off", "forceoff")
+_MANY = "SMT can be off, or a hypervisor lists CPUs that it can add later: the text does not show it"
 _UNKNOWN = "nothing says how many CPUs are present"
 
 
@@ -83,6 +86,34 @@ def offline(snapshot: Snapshot, package: Package) -> Iterator[Finding]:
     )
 
 
+def is_listed(snapshot: Snapshot, node: Node) -> bool:
+    """Select dumps in which lscpu lists offline CPUs of a real machine."""
+    return snapshot.origin == "dumps" and bool(node.offline_cpus) and not node.virtual
+
+
+def listed(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
+    """The tool lscpu lists offline CPUs: information. A half may be threads of SMT, more may be CPUs of a guest."""
+    present, offline = node.present_cpus or 0, node.offline_cpus or 0
+    yield Finding(
+        code="cpu-missing",
+        severity="info",
+        confidence="possible",
+        subject="node",
+        message=f"{offline} of {present} CPUs are offline: jobs have as many fewer processors",
+        expected=present,
+        observed=present - offline,
+        unit="CPUs",
+        basis="capability",
+        cause="SMT that is off, or an operator"
+        if 2 * offline == present
+        else "an operator, a power policy or a machine check",
+        evidence=cited(node, "present_cpus", "offline_cpus"),
+    )
+    if 2 * offline >= present:
+        how = "cat /sys/devices/system/cpu/smt/control"
+        yield from gap(snapshot, "Package.cpus", "node", Reason.INCOMPLETE, _MANY, how)
+
+
 def _without_threads(node: Node, packages: list[Package], whole: int) -> bool:
     """Whether SMT is off: the kernel says so, or each core of each package has one online CPU of two."""
     if node.smt in _THREADS_OFF:
@@ -91,4 +122,7 @@ def _without_threads(node: Node, packages: list[Package], whole: int) -> bool:
     return alike and node.smt not in _NO_THREADS
 
 
-RULES = (Rule("cpu-missing", Package, ("cpus", "Node.present_cpus"), offline, on_metal),)
+RULES = (
+    Rule("cpu-missing", Package, ("cpus", "Node.present_cpus"), offline, on_metal),
+    Rule("cpu-missing", Node, ("present_cpus", "offline_cpus"), listed, is_listed),
+)

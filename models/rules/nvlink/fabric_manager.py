@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ...facts.gpu import Driver, Gpu
-from ...facts.machine import Node, Service
-from ...facts.records import Evidence
+from ...facts.machine import Event, Node, Pci, Service
+from ...facts.reason import Reason
+from ...facts.records import Evidence, NotChecked
 from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, gpu_product, place_of, subject_of
@@ -200,6 +201,30 @@ def manager_down(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
     )
 
 
+def is_stopped_somewhere(snapshot: Snapshot, service: Service) -> bool:
+    """Select a fabric manager that does not run, in a text without GPUs and without its log."""
+    others = bool(snapshot.of(Gpu)) or bool(snapshot.of(Pci)) or bool(snapshot.of(Event)) or service.version
+    return snapshot.origin == "dumps" and service.key == MANAGER and service.running is False and not others
+
+
+def stopped_somewhere(snapshot: Snapshot, service: Service) -> Iterator[Finding | NotChecked]:
+    """It is needed on machines with NVSwitches. On others it stops by itself."""
+    yield Finding(
+        code="fabric-manager-down",
+        severity="info",
+        confidence="possible",
+        subject=service.key,
+        message=f"the service {service.key} does not run: without it, CUDA fails on GPUs behind NVSwitches (error 802)",
+        expected="running",
+        observed="not running",
+        cause="it found no NVSwitch, or its version is not that of the driver: its journal says why",
+        evidence=cited(service, "running"),
+    )
+    why = "the fabric manager does not run, and the text does not show whether the machine has NVSwitches"
+    how = "nvidia-smi -L; lspci -d 10de: | grep -i bridge"
+    yield NotChecked(what="Service", subject=service.key, reason=Reason.INCOMPLETE, detail=why, how=how)
+
+
 def _mismatch(snapshot: Snapshot, service: Service) -> str | None:
     """The versions of fabric manager and driver as text, if they differ. The manager requires the same version."""
     driver = snapshot.of(Driver).get("nvidia")
@@ -236,5 +261,6 @@ RULES = (
         belongs_to_fabric,
     ),
     Rule("fabric-manager-down", Service, ("running", "Gpu?"), manager_down, is_needed_manager),
+    Rule("fabric-manager-down", Service, ("running",), stopped_somewhere, is_stopped_somewhere),
     Rule("driver-mismatch", Service, ("version", "Gpu?"), version, may_be_mismatched),
 )

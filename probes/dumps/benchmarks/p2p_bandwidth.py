@@ -1,4 +1,6 @@
-"""Results of p2pBandwidthLatencyTest: https://github.com/NVIDIA/cuda-samples, p2pBandwidthLatencyTest.cu.
+"""Results of p2pBandwidthLatencyTest, and the lines of deviceQuery and simpleP2P about peer access.
+
+https://github.com/NVIDIA/cuda-samples
 
 If peers write (the default), a row sends to its columns. If peers read, it receives from them. Without peer access the
 driver copies through host memory. Bidirectional matrices contain sums. The reader skips the diagonal: a copy inside a
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from ....models.facts.gpu import Gpu, GpuPair
 from ....models.facts.reason import Reason
 from ....models.facts.records import Flow, NotChecked, Observation, Record
 from ....models.facts.units import from_gigabytes
@@ -23,6 +26,7 @@ BEGIN = (
     r"^[ \t]*(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test\]|P2P Connectivity Matrix"
     r"|(?:Unid|Bid)irectional P2P=(?:Ena|Disa)bled Bandwidth |P2P=(?:Ena|Disa)bled Latency "
     r"|Device: \d{1,4}, .{1,100}, pciBusID: |Device=\d{1,4} CAN(?:NOT)? Access Peer Device"
+    r"|> Peer access from .{1,100}\(GPU\d{1,3}\) ->"
     r"|(?:[|][ \t]*)?D\\D(?:[ \t|]+[0-9]{1,3}){2,64}[ \t|]*$)"
 )
 _OUT, _BACK = ("gpu{row}", "gpu{column}"), ("gpu{column}", "gpu{row}")
@@ -52,6 +56,11 @@ _TOOL = Tool(
 _COLUMNS = re.compile(r"[ \t|]*D\\D[ \t|]+[0-9]")
 _CONNECTED = re.compile(r"\s*P2P Connectivity Matrix\s*")
 _REFUSED = re.compile(r"\s*Device=(\d{1,4}) CANNOT Access Peer Device=(\d{1,4})\s*")
+_ACCESS = re.compile(  # deviceQuery.cpp, simpleP2P.cu
+    r"[ \t]*> Peer access from (?P<name>[^\n]{1,80}?) \(GPU(?P<gpu>\d{1,3})\) ->"
+    r" (?P<peer>[^\n]{1,80}?) \(GPU(?P<to>\d{1,3})\) : (?P<able>Yes|No)[ \t]*$",
+    re.MULTILINE,
+)
 _ROW = re.compile(r"\s*(\d{1,3})((?:\s+[01])+)\s*")
 
 
@@ -62,6 +71,23 @@ def read(part: Part) -> Iterator[Record]:
     records = [_marked(one, staged) for one in read_tool(part, _TOOL)]
     yield from (*records, *implied_gpus(records))
     yield from _untitled(part)
+    yield from _access(part)
+
+
+def _access(part: Part) -> Iterator[Gpu | GpuPair]:
+    """The GPUs that deviceQuery names, and whether each pair has peer access. "Yes" includes NVLink."""
+    gpus, pairs = dict[str, Gpu](), dict[str, GpuPair]()
+    for number, found in part.matches(_ACCESS):
+        where = part.cite(number, found[0].strip())
+        ends = {f"gpu{int(found[end])}": found[name] for end, name in (("gpu", "name"), ("to", "peer"))}
+        for key, name in ends.items():
+            gpus.setdefault(key, Gpu(key=key, name=name, cites={"name": where}))
+        key = "-".join(sorted(ends, key=lambda end: int(end[3:])))
+        if pairs.get(key) is None or found["able"] == "No":
+            status = "ok" if found["able"] == "Yes" else "not supported"
+            pairs[key] = GpuPair(key=key, read=status, cites={"read": where})
+    yield from gpus.values()
+    yield from pairs.values()
 
 
 def _untitled(part: Part) -> Iterator[NotChecked]:

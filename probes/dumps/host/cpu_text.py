@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from ....models.facts.machine import Node, Numa, Package
@@ -20,12 +21,14 @@ BEGIN = (
 # of its board, and not the product of a GPU ("Product Name   : X").
 ANY_LINE = (
     r"^[ \t]*(?:NUMA node\d{1,4} CPU\(s\):[ ]|Model name:[ ]{2,40}\S|Vendor ID:[ ]{2,40}[A-Z]|Socket\(s\):[ ]{2,40}\d"
-    r"|Core\(s\) per socket:[ ]|Hypervisor vendor:[ ]|(?:model name|vendor_id|physical id)[ \t]{1,9}: "
+    r"|Core\(s\) per socket:[ ]|CPU\(s\):[ ]{2,40}\d|(?:On|Off)-line CPU\(s\) list:[ ]|Hypervisor vendor:[ ]"
+    r"|(?:model name|vendor_id|physical id)[ \t]{1,9}: "
     r"|[Ff]lags[ \t]{0,40}:[ ]{1,40}fpu |(?:System|Base Board|BIOS) Information$|(?:Manufacturer|Product Name): \S"
     r"|\{?\"field\"[ ]?:[ ]?\"(?:NUMA node|Model name|Vendor ID|Socket|Core|Hypervisor))"
 )
 _ENTRY = re.compile(
-    r"^[ \t]*(Model name|Vendor ID|Socket\(s\)|Core\(s\) per socket|Hypervisor vendor|Flags|flags|"
+    r"^[ \t]*(Model name|Vendor ID|Socket\(s\)|Core\(s\) per socket|CPU\(s\)|Off-line CPU\(s\) list|"
+    r"Hypervisor vendor|Flags|flags|"
     r"NUMA node[0-9]{1,4} CPU\(s\)|physical id|model name|vendor_id|processor|"
     r"System Information|Base Board Information|BIOS Information|Manufacturer|Vendor|Product Name|Version)"
     r"(?::|[ \t]*:|[ \t]*$)[ \t]*([^\n]*)",
@@ -125,6 +128,12 @@ def _machine(summary: Mapping[str, tuple[str, Evidence]], node: dict[str, tuple[
         node["virtual"] = True, cite
         if value in _HYPERVISORS:
             node["hypervisor"] = _HYPERVISORS[value], cite
+    offline = summary.get("Off-line CPU(s) list")
+    present = _count(summary, "CPU(s)")
+    if offline and present:
+        with suppress(ValueError):
+            node["offline_cpus"] = len(cpu_list(offline[0]) or ()), offline[1]
+            node["present_cpus"] = present, summary["CPU(s)"][1]
     if node:
         fields = {field: value for field, (value, _) in node.items()}
         yield Node(key="node", cites={field: cite for field, (_, cite) in node.items()}, **fields)

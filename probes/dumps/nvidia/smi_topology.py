@@ -50,6 +50,7 @@ _FEWEST = 2  # GPUs with NVLinks to switches that must exist before a GPU withou
 _MOST_COLUMNS = 128  # GPUs and NICs; limits the number of pairs, which is its square
 _SOC = "SOC"  # the name of SYS in drivers before 384
 _ALLOWED = {"OK": P2P[0], "CNS": P2P[1], "GNS": P2P[2], "TNS": P2P[3], "DR": P2P[4], "NS": P2P[5], "U": P2P[6]}
+_REFUSED = {"CNS", "GNS", "TNS"}  # of reading and writing; a matrix of NVLinks has NS, one of atomics also DR
 _AFFINITIES = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
 
@@ -94,7 +95,7 @@ def read(part: Part) -> Iterator[Record]:
             matrices[-1].nics.setdefault(begun[1], _row(matrices[-1], line, part.cite(number, line)))
         elif matrices and (named := _NAMED.fullmatch(line)):
             matrices[-1].names[named[1]] = named[2]
-    for matrix in matrices:
+    for matrix in map(_with_ability, matrices):
         for name, row in matrix.rows.items():
             yield from _gpu(matrix, name, row)
         yield from _pairs(matrix)
@@ -102,6 +103,13 @@ def read(part: Part) -> Iterator[Record]:
         yield from _damaged(part, matrix)
     if matrices:
         yield from _end(part, matrices[-1])
+
+
+def _with_ability(matrix: _Matrix) -> _Matrix:
+    """The matrix; without its command, words about refused access show that it is of reading or of writing."""
+    words = {cell for row in matrix.rows.values() for cell in row.cells.values()}
+    is_read = matrix.ability is None and words & _REFUSED and "DR" not in words
+    return replace(matrix, ability="read") if is_read else matrix
 
 
 def _damaged(part: Part, matrix: _Matrix) -> Iterator[NotChecked]:

@@ -102,7 +102,8 @@ def _with_ends(words: Sequence[Word], header: Header) -> list[Word]:
         words = [word for place, word in enumerate(words) if place not in aside]
     if "gpu" not in header.texts or any(word.kind in _ENDS for word in words):
         return list(words)
-    count = 2 if {"from", "src", "source", "sender"} & header.texts else 1
+    arrow = [word.kind for word in words[:3]] == ["number", "arrow", "number"]  # "0 -> 1"
+    count = 2 if arrow or {"from", "src", "source", "sender"} & header.texts else 1
     ends = [place for place, word in enumerate(words) if word.kind == "number" and word.text.isdecimal()][:count]
     return [Word("gpu", f"gpu{word.text}", word.joint) if at in ends else word for at, word in enumerate(words)]
 

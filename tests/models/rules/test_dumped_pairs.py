@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.texts import found_in
+from tests.support.texts import found_in, report_of
 
 
 def matrix(usual: str, other: str, gpus: int = 4) -> str:
@@ -29,3 +29,37 @@ def matrix(usual: str, other: str, gpus: int = 4) -> str:
 )
 def test_a_pair_with_fewer_links_than_both_of_its_gpus(text: str, expected: list[tuple[str, str, str]]) -> None:
     assert found_in(text) == expected
+
+
+def access(first: str, *refused: int) -> str:
+    """A matrix of `nvidia-smi topo -p2p r` without its command. Pairs of GPU 0 are refused."""
+    rows = ["\t".join(["", "GPU0", "GPU1", "GPU2", "GPU3"])]
+    for row in range(4):
+        cells = ("X" if at == row else first if 0 in (at, row) and at + row in refused else "OK" for at in range(4))
+        rows.append("\t".join([f" GPU{row}", *cells]))
+    return "\n".join(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "expected"),
+    [
+        (access("CNS"), "unknown", []),  # it can be the matrix of NVLinks
+        (access("CNS", 2), "degraded", [("p2p-disabled", "warning", "gpu0-gpu2")]),
+        (access("TNS", 1, 2, 3), "unknown", [("p2p-disabled", "info", "node")]),
+        (access("NS", 1, 2), "unknown", []),  # without NVLinks
+    ],
+)
+def test_refused_peer_access_of_unnamed_gpus(text: str, verdict: str, expected: list[tuple[str, str, str]]) -> None:
+    assert (report_of(text).verdict, found_in(text)) == (verdict, expected)
+
+
+LINE = "> Peer access from {name} (GPU{one}) -> {name} (GPU{two}) : {able}\n"
+
+
+def test_peer_access_as_device_query_prints_it() -> None:
+    def lines(name: str, able: str) -> str:
+        return "".join(LINE.format(name=name, one=one, two=two, able=able) for one, two in ((0, 1), (1, 0)))
+
+    assert report_of(lines("NVIDIA A100-SXM4-80GB", "Yes")).verdict == "ok"
+    assert found_in(lines("NVIDIA GeForce RTX 4090", "No")) == []  # by design
+    assert found_in(lines("NVIDIA Unheard Of 9", "No")) == [("p2p-disabled", "info", "gpu0-gpu1")]

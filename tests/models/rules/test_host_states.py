@@ -15,6 +15,7 @@ from linkgauge.probes.storage.mounts import read_mounts
 from linkgauge.probes.system.node import read_node
 from linkgauge.probes.system.settings import read_settings
 from tests.support.nodes.trees import tree
+from tests.support.texts import report_of
 
 METAL = Node(key="node", virtual=False, present_cpus=16, smt="on")
 
@@ -130,3 +131,24 @@ def test_limits_that_services_hand_on_to_jobs() -> None:
     settings = [one for one in read_settings(host) if isinstance(one, Setting)]
     values = {one.key: one.value for one in settings if one.key.startswith("memlock_")}
     assert values == {"memlock_slurmd": "unlimited", "memlock_containerd": "8388608"}
+
+
+def lscpu(present: int, offline: str) -> str:
+    return f"CPU(s):                  {present}\nOff-line CPU(s) list:    {offline}\nThread(s) per core:      1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "observed"),
+    [(lscpu(96, "41-47"), "ok", 89), (lscpu(128, "64-127"), "unknown", 64), (lscpu(240, "8-239"), "unknown", 8)],
+)
+def test_offline_cpus_of_a_text_are_information(text: str, verdict: str, observed: int) -> None:
+    report = report_of(text)
+    assert report.verdict == verdict
+    assert [(one.code, one.severity, one.observed) for one in report.findings] == [("cpu-missing", "info", observed)]
+
+
+def test_a_stopped_fabric_manager_of_an_unknown_machine_is_information_and_a_gap() -> None:
+    state = "● nvidia-fabricmanager.service - NVIDIA fabric manager service\n     Active: failed (Result: exit-code)\n"
+    report = report_of(state)
+    assert [(one.code, one.severity) for one in report.findings] == [("fabric-manager-down", "info")]
+    assert report.verdict == "unknown"

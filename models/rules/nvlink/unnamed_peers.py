@@ -1,0 +1,67 @@
+"""Pairs without peer access in a text that does not name the GPUs: whether it is a fault depends on the product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...facts.gpu import Gpu, GpuPair
+from ...facts.machine import Node
+from ...facts.reason import Reason
+from ...facts.records import NotChecked
+from ...inventory.snapshot import Snapshot
+from ...report import Finding
+from ..core.gpus import gpu_product
+from ..core.rule import Rule
+from ..core.wording import cited, gap
+
+_NOT_REFUSED = (None, "ok", "unknown")
+_FEWEST = 3  # pairs with peer access that make a smaller number without it an exception
+_MOST_NAMED = 4
+_HOW = "nvidia-smi -L: GeForce cards since Ampere have no peer access over PCIe; and whether it is a virtual machine"
+
+
+def _refused(snapshot: Snapshot) -> Mapping[str, str]:
+    """The status of each refused pair of two GPUs without a product."""
+    found = dict[str, str]()
+    for key, pair in snapshot.of(GpuPair).items():
+        status = pair.read if pair.read not in _NOT_REFUSED else pair.write
+        both = [snapshot.of(Gpu).get(end) for end in key.split("-")]
+        if status not in _NOT_REFUSED and not any(gpu and gpu_product(snapshot, gpu) for gpu in both):
+            found[key] = str(status)
+    return found
+
+
+def is_refused(snapshot: Snapshot, node: Node) -> bool:
+    """Select dumps with such a pair."""
+    return snapshot.origin == "dumps" and bool(_refused(snapshot))
+
+
+def refused(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
+    """A warning if most pairs have peer access and some do not; else information and a gap."""
+    lacking = _refused(snapshot)
+    able = sum("ok" in (pair.read, pair.write) for pair in snapshot.of(GpuPair).values())
+    odd = able >= max(_FEWEST, len(lacking) + 1)
+    first, *_ = lacking
+    named = ", ".join([*lacking][:_MOST_NAMED]) + (" and more" if len(lacking) > _MOST_NAMED else "")
+    pair = snapshot.of(GpuPair)[first]
+    others = f"; {able} pairs have it" if odd else ", and the text does not name the GPUs"
+    yield Finding(
+        code="p2p-disabled",
+        severity="warning" if odd else "info",
+        confidence="likely" if odd else "possible",
+        subject=first if len(lacking) == 1 else "node",
+        subject_name=named,
+        message=f"{len(lacking)} of {len(lacking) + able} pairs of GPUs have no peer access ({named}: {lacking[first]})"
+        + others,
+        expected="ok",
+        observed=lacking[first],
+        basis="kin" if odd else None,
+        cause="the chipset between the two, ACS, the IOMMU or the driver" if odd else "the product, or the chipset",
+        evidence=cited(pair, "read", "write"),
+    )
+    if not odd:
+        why = "pairs have no peer access, and the text does not name the GPUs"
+        yield from gap(snapshot, "GpuPair.read", "node", Reason.INCOMPLETE, why, _HOW)
+
+
+RULES = (Rule("p2p-disabled", Node, (), refused, is_refused),)
