@@ -260,7 +260,7 @@ FORMS = _forms(
         "nvme",
         "nvme nvme",
         r"nvme (?P<subject>nvme[0-9]{1,4}): (?:I/O .{1,80}timeout, (?:abort|reset|disable)|"
-        r"controller is down; will reset)",
+        r"controller is down; will reset(?:: (?P<fatal>CSTS=0xffffffff))?)",
     ),
     # With the module ("on CPU_SrcID#0_MC#1_Chan#0_DIMM#0", old: "label "DIMM_A1""), or without.
     (

@@ -58,7 +58,9 @@ def _controller(snapshot: Snapshot, key: str, found: list[Event]) -> Iterator[_F
         text = f"the kernel gave NVMe controller {key} up, and it is not listed any more"
         yield _Fault("critical", text, found, _DRIVE, "live", "gone", state=True)
         return
-    few: Severity = "info" if total_count(found) < 2 or is_history(snapshot, found[-1]) else "warning"
+    # A register that reads as all ones: the controller did not answer on PCIe.
+    rare = total_count(found) < 2 and not any(one.fatal for one in found)
+    few: Severity = "info" if rare or is_history(snapshot, found[-1]) else "warning"
     text = f"NVMe controller {key} did not answer in time{times(found)}, and works again"
     yield _Fault(few, text, found, _DRIVE, "live", controller.state if controller else None)
 
