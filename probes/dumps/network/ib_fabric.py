@@ -1,41 +1,153 @@
-"""Tools whose output is about an InfiniBand fabric. The format is known, but the reader gives no facts.
+"""Tools of an InfiniBand fabric (infiniband-diags): iblinkinfo(8), ibportstate(8), smpquery(8), ibnetdiscover(8).
 
-infiniband-diags: ibnetdiscover(8), iblinkinfo(8), ibportstate(8), smpquery(8).
+iblinkinfo compares both ends of each link: "Could be 4X" is a link on fewer lanes than both support. The ports of a
+fabric belong to many nodes, so their rates are no cohort, and the reader stores a rate only beside the possible one.
+ibnetdiscover has names and cables, which are no state.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from ....models.facts.machine import Port
 from ....models.facts.reason import Reason
-from ....models.facts.records import NotChecked, Record
+from ....models.facts.records import Evidence, NotChecked, Record
+from ....models.facts.units import from_gigabits
 from ..core.part import Part
 
-_TOOLS = {
-    "ibnetdiscover": r"(?:CA|SW|RT) {1,8}[0-9]{1,5} {1,4}[0-9]{1,3} 0x[0-9a-f]{16} |vendid=0x[0-9a-f]{1,8}[ \t]*$",
-    "iblinkinfo": r"(?:CA|Switch): [^\n]{1,120}:[ \t]*\n[ \t]+(?:0x[0-9a-f]{16} [ \t]*)?[0-9]{1,5} {1,6}[0-9]{1,3}\[",
-    "ibportstate": r"(?:(?:CA/RT |Switch |Peer )?PortInfo:[ \t]*$|# Port info: Lid [0-9]|(?:Phys)?LinkState:\.{3})",
-}
-_FABRIC = (
-    "a fabric has many nodes, but linkgauge evaluates one node",
-    "add the output of ibstat or ibv_devinfo of the node",
+_LINK = (
+    r"(?:0x[0-9a-f]{16} [ \t]{0,20})?(?:\"[^\"\n]{0,80}\" {0,8})?(?P<lid>[0-9]{1,5}) {1,8}(?P<port>[0-9]{1,3})"
+    r"\[[ ]{0,4}[0-9]{0,3}\] {0,4}==\( {0,20}"
 )
-BEGIN = rf"^[ \t]*(?:{'|'.join(_TOOLS.values())})"
-_BEGUN = {tool: re.compile(rf"^[ \t]*(?:{form})", re.MULTILINE) for tool, form in _TOOLS.items()}
+_PORT_INFO = r"# Port info: (?:Lid [0-9]|DR path )"
+_OTHERS = {
+    "ibnetdiscover": r"(?:CA|SW|RT) {1,8}[0-9]{1,5} {1,4}[0-9]{1,3} 0x[0-9a-f]{16} |vendid=0x[0-9a-f]{1,8}[ \t]*$"
+}
+BEGIN = (
+    (
+        rf"^[ \t]*(?:{'|'.join(_OTHERS.values())}|(?:CA|Switch): [^\n]{{1,120}}:[ \t]*\n[ \t]+(?:0x|[0-9])|{_LINK}"
+        rf"|(?:CA/RT |Switch |Peer )?PortInfo:[ \t]*$|{_PORT_INFO}|(?:Phys)?LinkState:\.{{3}})"
+    )
+    .replace("(?P<lid>", "(?:")
+    .replace("(?P<port>", "(?:")
+)
+_BEGUN = {tool: re.compile(rf"^[ \t]*(?:{form})", re.MULTILINE) for tool, form in _OTHERS.items()}
+_ROW = re.compile(
+    rf"[ \t]*{_LINK}(?:(?P<lanes>[0-9]{{1,2}}X) {{1,12}}(?P<speed>[0-9.]{{1,10}}|[A-Z0-9]{{3,5}})(?: Gbps)? {{1,8}})?"
+    r"(?P<state>[A-Z][a-z]{2,12})[ ]?/ {0,8}(?P<physical>[A-Z]\w{2,20})\)==>(?P<rest>[^\n]{0,200})"
+)
+_HEAD = re.compile(r"[ \t]*(?P<kind>CA|Switch): (?P<name>[^\n]{1,120}):[ \t]*")
+_COULD = re.compile(
+    r"[Cc]ould [Bb]e (?:(?P<lanes>[0-9]{1,2})X)?(?: ?[Aa]ctive)?(?: ?(?P<speed>[0-9.]{1,10}) Gbps)?"
+    r"(?: ?(?P<grade>[A-Z]{3}))?"
+)
+_NEW = re.compile(r"# Port info: (?:Lid (?P<lid>\d{1,5})|DR path [^\n]{0,60}?) ?port (?P<port>\d{1,3})")
+_FIELD = re.compile(r"[ \t>]*(?P<name>[A-Z]\w{2,30}):\.{2,60}(?P<value>[^\n]{1,80})")
+# Rates of a lane as the tools print them, and what people call it: FDR has 14.0625 Gb/s with its coding (IBTA 1, 5.6).
+_LANE = {2.5: 2.5, 5.0: 5, 10.0: 10, 14.0625: 14, 25.78125: 25, 53.125: 50, 106.25: 100, 212.5: 200}
+_GRADES = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
+_STATES = {"Active": "ACTIVE", "Down": "DOWN", "Initialize": "INIT", "Init": "INIT", "Armed": "ARMED"}
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A NotChecked with the reason for each tool in the text."""
+    """A `Port` per adapter, link that could be faster, and port of ibportstate. A NotChecked for ibnetdiscover."""
+    found: dict[str, Port] = {}
+    adapter = True
+    fields: dict[str, tuple[str, Evidence]] = {}
+    key = "port"
+    for number, line in part.lines():
+        if head := _HEAD.fullmatch(line):
+            adapter = head["kind"] == "CA" and "Aggregation Node" not in head["name"]
+        elif row := _ROW.match(line):
+            port = _linked(row, part.cite(number, line), adapter)
+            if port and (port.wanted_rate or adapter) and port.key not in found:
+                found[port.key] = port
+        elif new := _NEW.search(line):
+            _store(found, key, fields)
+            key, fields = f"lid{new['lid']}/{new['port']}" if new["lid"] else f"port{new['port']}", {}
+        elif value := _FIELD.fullmatch(line):
+            fields.setdefault(value["name"], (value["value"].strip(), part.cite(number, line)))
+    _store(found, key, fields)
+    yield from found.values()
+    yield from _others(part)
+
+
+def _linked(row: re.Match[str], cite: Evidence, adapter: bool) -> Port | None:
+    """The port of a row of iblinkinfo. None: its state is in no known word."""
+    state = _STATES.get(row["state"])
+    if state is None:
+        return None
+    could, lanes = _COULD.search(row["rest"]), row["lanes"]
+    rate = _rate(lanes, row["speed"]) if lanes else None
+    wanted = None
+    if could and rate and (could["lanes"] or could["speed"] or could["grade"]):
+        width = f"{could['lanes']}X" if could["lanes"] else lanes
+        wanted = _rate(width, could["speed"] or could["grade"] or row["speed"])
+    return Port(
+        key=f"lid{int(row['lid'])}/{int(row['port'])}",
+        state=state,
+        physical_state=row["physical"],
+        link_layer="InfiniBand",
+        lanes=lanes,
+        rate=rate if wanted else None,
+        wanted_rate=wanted,
+        cites=dict.fromkeys(("state", *(("rate", "wanted_rate") if wanted else ())), cite),
+    )
+
+
+def _rate(lanes: str | None, speed: str | None) -> float | None:
+    """Bytes per second of "4X" and "25.78125" or "EDR"."""
+    if not lanes or not speed:
+        return None
+    lane = _GRADES.get(speed) if speed.isalpha() else _LANE.get(float(speed), float(speed))
+    return from_gigabits(lane * int(lanes[:-1])) if lane else None
+
+
+def _store(found: dict[str, Port], key: str, fields: Mapping[str, tuple[str, Evidence]]) -> None:
+    """The port of ibportstate or smpquery. A width that is configured and not reached is wanted."""
+    state = _STATES.get(fields["LinkState"][0]) if "LinkState" in fields else None
+    if state is None or key in found:
+        return
+    physical = fields.get("PhysLinkState", (None,))[0]
+    lanes, enabled = (fields.get(name, ("",))[0] for name in ("LinkWidthActive", "LinkWidthEnabled"))
+    speed = next((text for name in ("LinkSpeedExtActive", "LinkSpeedActive") if (text := _number(fields, name))), None)
+    most = max((int(one) for one in re.findall(r"(\d{1,2})X", enabled)), default=None)
+    narrow = (
+        state == "ACTIVE" and most is not None and bool(re.fullmatch(r"\d{1,2}X", lanes)) and int(lanes[:-1]) < most
+    )
+    found[key] = Port(
+        key=key,
+        state=state,
+        physical_state=physical,
+        link_layer="InfiniBand",
+        rate=_rate(lanes, speed) if narrow else None,
+        wanted_rate=_rate(f"{most}X", speed) if narrow else None,
+        cites={
+            field: fields[name][1]
+            for field, name in (
+                ("state", "LinkState"),
+                ("physical_state", "PhysLinkState"),
+                ("rate", "LinkWidthActive"),
+            )
+            if name in fields
+        },
+    )
+
+
+def _number(fields: Mapping[str, tuple[str, Evidence]], name: str) -> str | None:
+    found = re.match(r"[0-9.]{1,10}(?= Gbps)", fields.get(name, ("",))[0])
+    return found[0] if found else None
+
+
+def _others(part: Part) -> Iterator[NotChecked]:
     for tool, begun in _BEGUN.items():
         if found := begun.search(part.text):
-            where = part.where(part.text.count("\n", 0, found.start()))
-            why, how = _FABRIC
             yield NotChecked(
                 what="Port.counters",
                 subject="node",
                 reason=Reason.OTHER,
-                path=where,
-                detail=f"{tool} is not read: {why}",
-                how=how,
+                path=part.where(part.text.count("\n", 0, found.start())),
+                detail=f"{tool} is not read: a fabric has many nodes, but linkgauge evaluates one node",
+                how="add the output of ibstat or ibv_devinfo of the node",
             )

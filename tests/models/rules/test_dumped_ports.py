@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.texts import found_in
+from tests.support.texts import found_in, report_of
 
 Found = list[tuple[str, str, str]]
 
@@ -170,3 +170,20 @@ def test_ports_without_a_cable_beside_others() -> None:
 def test_a_text_with_no_port_that_is_up() -> None:
     assert found_in(ports("POLLING")) == [("nic-port-down", "warning", "mlx5_0/1")]
     assert [one for one in found_in(ports("DISABLED")) if one[1] != "info"] == []
+
+
+def adapter(number: int, state: str) -> str:
+    """A part of `ibstat`, of a card with Ethernet."""
+    return f"CA 'mlx5_{number}'\n\tCA type: MT4125\n\tPort 1:\n\t\tState: {state}\n\t\tLink layer: Ethernet\n"
+
+
+@pytest.mark.parametrize(
+    ("states", "verdict", "expected"),
+    [
+        (["Down"], "unknown", [("nic-port-down", "info", "mlx5_0/1")]),
+        (["Down", "Down", "Active"], "unknown", [("nic-port-down", "info", "node")]),
+    ],
+)
+def test_ports_of_a_text_of_which_most_are_down(states: list[str], verdict: str, expected: Found) -> None:
+    text = "".join(adapter(number, state) for number, state in enumerate(states))
+    assert (report_of(text).verdict, found_in(text)) == (verdict, expected)
