@@ -185,7 +185,11 @@ def ibstat(physical: str, lid: int) -> str:
 
 @pytest.mark.parametrize(
     ("physical", "lid", "verdict", "severity"),
-    [("Polling", 412, "degraded", "warning"), ("Polling", 65535, "degraded", "warning"), ("Disabled", 412, "unknown", "")],
+    [
+        ("Polling", 412, "degraded", "warning"),
+        ("Polling", 65535, "degraded", "warning"),
+        ("Disabled", 412, "unknown", ""),
+    ],
 )
 def test_the_only_port_of_a_text(physical: str, lid: int, verdict: str, severity: str) -> None:
     """A text that shows only one port asks about it. One was switched off."""
