@@ -61,9 +61,9 @@ def one_of_several(snapshot: Snapshot, port: AnyPort) -> bool:
     return len(_others(snapshot, port)) + 1 >= (_FEWEST_WIRED if wired else _FEWEST)
 
 
-def is_blamed(snapshot: Snapshot, port: Port) -> bool:
+def is_blamed(snapshot: Snapshot, port: AnyPort) -> bool:
     """Select nameless ports in a text in which NCCL could not connect over RDMA."""
-    return _PAIR in snapshot.of(NcclFailure) and nameless(snapshot, port)
+    return isinstance(port, Port) and _PAIR in snapshot.of(NcclFailure) and nameless(snapshot, port)
 
 
 def has_reference(snapshot: Snapshot, port: AnyPort) -> bool:
@@ -80,7 +80,7 @@ def is_tested(snapshot: Snapshot, port: Port) -> bool:
 
 
 def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
-    """The only port that is down of several equal ones. Any other RDMA port that is down is information."""
+    """The only port that is down of several equal ones. Other ports that are down are information."""
     if up(port) is not False or (isinstance(port, Net) and port.enabled is False):
         return
     others = _others(snapshot, port)
@@ -99,7 +99,7 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
             cause="cable, transceiver, the port at the other end, or no subnet manager",
             evidence=cited(port, state),
         )
-    elif isinstance(port, Port) and not (is_blamed(snapshot, port) and any(unconnected(snapshot, port))):
+    elif _asks(snapshot, port) and not (is_blamed(snapshot, port) and any(unconnected(snapshot, port))):
         yield Finding(
             code="nic-port-down",
             severity="info",
@@ -110,11 +110,16 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
             expected="up",
             observed="down",
             cause="no cable, or a fault of the cable, transceiver or the port at the other end",
-            evidence=cited(port, "state"),
+            evidence=cited(port, "state" if isinstance(port, Port) else "carrier"),
         )
 
 
-def unconnected(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
+def _asks(snapshot: Snapshot, port: AnyPort) -> bool:
+    """Whether a text asks about the port: it has RDMA, or the text shows no network device that is up."""
+    return isinstance(port, Port) or not any(up(one) for one in snapshot.of(Net).values())
+
+
+def unconnected(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     """NCCL could not connect over RDMA, and the text shows only ports that are down."""
     if any(up(one) is not False for one in snapshot.of(Port).values()):
         return
