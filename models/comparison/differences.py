@@ -22,7 +22,7 @@ _NOISE = {"rates": 0.05, "hardware": 0.01}
 _STATES = frozenset({"Setting", "Service", "Mount", "Driver"})
 _DEVICES = frozenset(
     {
-        *("gpu", "nic", "nvme", "nvswitch", "storage", "disk", "port", "display", "package", "numa"),
+        *("gpu", "nic", "nvme", "nvswitch", "storage", "disk", "port", "display", "pci", "package", "numa"),
         *("Gpu", "Rdma", "Port", "Nvme", "Disk", "Package", "Array"),
     }
 )

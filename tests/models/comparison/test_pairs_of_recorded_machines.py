@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -80,17 +81,93 @@ NOT_SHOWN = {
 FURTHER = ["machine type", "board part", "clock", "driver library", "fastest PCIe in this machine"]
 
 
+# A recorded machine, its changes (regular expressions and what replaces them), and all lines of the comparison, which
+# were written down before it ran. An expression begins at the start of a device, and ends at its first match.
+CHANGES = {
+    "lspci": (
+        "outputs/lspci/gpud_lspci-vvv.txt",
+        [
+            (r"(?ms)^dc:00\.0 .*?(?=^[0-9a-f]{2}:)", ""),
+            (r"(?ms)(^cb:00\.0 .*?LnkSta:\tSpeed 32GT/s \(ok\), Width )x16 \(ok\)", r"\1x8 (downgraded)"),
+            (r"(?ms)(^4b:00\.0 .*?LnkSta:\tSpeed )16GT/s \(ok\)", r"\g<1>8GT/s (downgraded)"),
+        ],
+        [
+            "verdict ok -> failed",
+            "only in A: NIC 0000:dc:00.0",
+            "0000:4b:00.0: PCIe speed 16 GT/s -> 8 GT/s",
+            "0000:cb:00.0: PCIe width 16 lanes -> 8 lanes",
+            "only in B: pcie-link-narrow .*cb:00.0.* x8 of x16",
+            "only in B: storage-link-slow .*4b:00.0.* 8 GT/s of 16 GT/s",
+        ],
+    ),
+    "nvlink": (
+        "outputs/nvlink/gpud_nvlink_status.a100",
+        [(r"(?ms)(^GPU 3.*?Link 5: )25 GB/s", r"\1<inactive>"), (r"(?ms)^GPU 6.*?(?=^GPU 7)", "")],
+        [
+            "verdict ok -> failed",
+            "only in A: GPU gpu6",
+            "gpu3: active NVLinks 12 links -> 11 links",
+            "only in B: nvlink-inactive gpu3 has 1 of 12",
+        ],
+    ),
+    "nccl": (
+        "nccl_topo/aws_p5.48xl-topo_2023_official.xml",
+        [
+            (r"[ ]*<pci busid=\"0000:4f:00.0\"[^\n]*\n", ""),
+            (r"(busid=\"0000:52:00.0\" .*?link_width=)\"16\"", r'\1"8"'),
+        ],
+        ["only in A: PCI function 0000:4f:00.0", "0000:52:00/port: widest PCIe 16 lanes -> 8 lanes"],
+    ),
+    "xml": (
+        f"{_XML}a100-sxm4-v12.xml",
+        [
+            (r"<driver_version>[^<]*", "<driver_version>550.54.15"),
+            (r"<current_link_width>16x", "<current_link_width>8x"),
+            (r"<current_power_limit>500.00 W", "<current_power_limit>300.00 W"),
+        ],
+        [
+            "verdict ok -> degraded",
+            "0000:01:00.0: PCIe width 16 lanes -> 8 lanes",
+            "only in B: gpu-clocks-limited .* 300 W.* 500 W",
+            "power limit 500 watts -> 300 watts",
+            "nvidia: driver 535.54.03 -> 550.54.15",
+            "nvidia: driver library 535.54.03 -> 550.54.15",
+        ],
+    ),
+}
+
+
 def side(paths: tuple[str, ...]) -> Side:
     target = resolve.of("/", tuple(str(DATA / path) for path in paths))
     return of_snapshot(*examine(target.host, target.readers, measure_nothing, site(None)))
 
 
+def differences(a: tuple[str, ...], b: tuple[str, ...]) -> list[str]:
+    """The lines of the comparison."""
+    text = re.sub(r"\n    +", " ", as_text(compare(side(a), side(b)), "a", "b"))
+    return [line.strip() for line in text.partition("\nNot compared")[0].splitlines()[3:] if line.startswith("  ")]
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_comparison_shows_what_the_list_has(name: str) -> None:
     a, b = PAIRS[name]
-    text = re.sub(r"\n    +", " ", as_text(compare(side(a), side(b)), "a", "b"))
-    lines = [line.strip() for line in text.partition("\nNot compared")[0].splitlines()[3:] if line.startswith("  ")]
+    lines = differences(a, b)
     assert [one for one in BY_HAND[name] if not any(re.search(one, line) for line in lines)] == []
     assert [one for one in NOT_SHOWN.get(name, ()) if any(re.search(one, line) for line in lines)] == []
     known = [*BY_HAND[name], *FURTHER]
     assert [line for line in lines if not any(re.search(one, line) for one in known)] == []
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_comparison_shows_the_changes_of_a_machine(name: str, tmp_path: Path) -> None:
+    path, changes, expected = CHANGES[name]
+    before = (DATA / path).read_text(encoding="utf-8")
+    after = before
+    for old, new in changes:
+        after, count = re.subn(old, new, after, count=1)
+        assert count == 1
+    changed = tmp_path / (DATA / path).name
+    changed.write_text(after, encoding="utf-8")
+    lines = differences((path,), (str(changed),))
+    assert [one for one in expected if not any(re.search(one, line) for line in lines)] == []
+    assert len(lines) == len(expected)
