@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from linkgauge.models.bandwidth.collectives import bus_factor
 from linkgauge.models.bandwidth.contention import able
 from linkgauge.models.bandwidth.efficiency import ABOVE_THE_WIRE
 from linkgauge.models.bandwidth.predict import predict
@@ -154,7 +155,10 @@ def test_what_is_expected_lies_in_order_and_below_what_the_links_can_do(
     for one in predict(topology, [flow]).values():
         assert 0 < one.low <= one.typical * MORE
         assert one.typical <= one.high * MORE
-        assert one.high <= most[flow].rate * MORE
+        # Switches that reduce send each byte once: the bus bandwidth can be above the rate of the wire.
+        reduced = "reductions in the switches" in one.source
+        factor = max(1.0, bus_factor(flow.op, len(flow.ends))) if reduced else 1.0
+        assert one.high <= most[flow].rate * factor * MORE
 
 
 @given(loaded())

@@ -63,7 +63,17 @@ def _shows_fault(base: Reading, needed: Needs | None, excerpt: Excerpt) -> bool:
     """Whether the excerpt has all lines that a fault needs."""
     if needed is None or excerpt.kept is None:
         return not excerpt.changed
-    return any(needed.findings[key] and needed.findings[key] <= excerpt.kept for key in base.findings)
+    return any(
+        needed.findings[key] and needed.findings[key] <= excerpt.kept and _has_evidence(finding, excerpt.kept)
+        for key, finding in base.findings.items()
+    )
+
+
+def _has_evidence(finding: Finding, kept: frozenset[int]) -> bool:
+    """Whether a line of the evidence is kept. Of two lines that show a fault, the whole output needs neither."""
+    numbers = (one.source.rpartition(":")[2] for one in finding.evidence)
+    rows = {int(float(number)) - 1 for number in numbers if number.replace(".", "").isdecimal()}
+    return not rows or bool(rows & kept)
 
 
 def _can_be_known(atom: Atom, base: Reading, text: str) -> bool:

@@ -37,6 +37,10 @@ def unhealthy(snapshot: Snapshot, drive: Nvme) -> Iterator[Finding]:
     """The drive reports a failure. The most severe of its reports."""
     name = f"NVMe drive {drive.key}" + (f" ({drive.model})" if drive.model else "")
     bits = drive.critical_warning or 0
+    if bits == _UNRELIABLE and snapshot.origin == "dumps" and None in (drive.used, drive.spare):
+        message = f"{name} reports that it is unreliable: errors of its medium, or its rated endurance is used"
+        yield _finding(drive, "warning", message, "critical_warning", 0)
+        return
     if _is_only_worn(drive):
         message = f"{name} has used {drive.used} % of its rated endurance, and sets its bit for a lower reliability"
         yield _finding(drive, "warning", message, "critical_warning", 0)

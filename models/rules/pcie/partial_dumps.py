@@ -69,7 +69,8 @@ def _narrow(code: str) -> Evaluate:
             if below or short:
                 yield _slow(snapshot, function, (*below, *short)[0])
                 why = f"{' and '.join(below or short)} below its own, and the text does not say whose link that is"
-                yield from gap(snapshot, "Pci.width", function.key, Reason.OTHER, why, _COMPLETE)
+                reason = Reason.INCOMPLETE if short or "width" in below else Reason.AT_REST
+                yield from gap(snapshot, "Pci.width", function.key, reason, why, _COMPLETE)
             return
         narrow = "width" in below or bool(able and (function.width or 0) < able)
         if narrow:

@@ -44,5 +44,5 @@ def read(part: Part) -> Iterator[Record]:
 
 
 def _is_within(line: str) -> bool:
-    """Whether a list goes on after the line: its rows are a name and a value."""
-    return bool(re.match(r"[ \t]+\S{1,80}[ \t]{0,40}:|[ \t]*\"[^\"]{1,80}\"[ ]?:|[ \t]*\{?[ \t]*$", line))
+    """Whether a list goes on after the line. A heading or a bracket ends it, other lines can be in between."""
+    return not re.match(r"[ \t]*(?:\"?[A-Za-z][\w .-]{2,40}\"?[ ]?:[ \t]*[\[{]?|\}[ \t]*,?)[ \t]*$", line)

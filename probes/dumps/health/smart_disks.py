@@ -56,14 +56,15 @@ class _Reading(Struct):
     found: FactCollector
     key: str = _UNNAMED
     results: int = 0  # assessments of disks without a name
+    begun: bool = True  # the disk has a name that no assessment has followed, or nothing followed its assessment
 
     def named(self, name: str) -> None:
-        self.key = name
+        self.key, self.begun = name, True
 
     def result(self, text: str, where: Evidence) -> None:
-        """The assessment. A second one without a new name is of another disk."""
+        """The assessment. A second one without a new name is of another disk, unless a line is there twice."""
         known = self.found.facts.get((DiskHealth, self.key), {})
-        if "passed" in known:
+        if "passed" in known and not self.begun:
             self.results += 1
             self.key = f"{_UNNAMED} {self.results + 1}"
         passed = True if text in _GOOD else False if _BAD.search(text) else None
@@ -81,10 +82,12 @@ def read(part: Part) -> Iterator[Record]:
             reading.named(command[1])
         elif result := _RESULT.match(line):
             reading.result(result[1], where)
+            reading.begun = True
         elif row := _ROW.match(line) or _SHORT.match(line):
             if row.groupdict().get("failed") in ("FAILING_NOW", "NOW"):
                 failing.setdefault(reading.key, []).append(row["name"])
                 reading.found.add(DiskHealth, reading.key, where, failing=())
+            reading.begun = False
             if field := _FIELDS.get(row["name"]):
                 reading.found.add(DiskHealth, reading.key, where, **{field: int(row["raw"])})
         elif model := _MODEL.match(line):
@@ -92,10 +95,12 @@ def read(part: Part) -> Iterator[Record]:
         elif test := _TEST.match(line):
             reading.found.add(DiskHealth, reading.key, where, unreadable="without error" not in test[2])
         elif defects := _DEFECTS.match(line):
+            reading.begun = False
             reading.found.add(DiskHealth, reading.key, where, reallocated=int(defects[1]))
     for key, names in failing.items():
         known = reading.found.facts[DiskHealth, key]
-        known["failing"] = (tuple(names), known["failing"][1])
+        known["failing"] = (tuple(dict.fromkeys(names)), known["failing"][1])
+    reading.found.drop_repeats(_UNNAMED)
     yield from reading.found.records()
 
 

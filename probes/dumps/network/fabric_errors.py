@@ -23,8 +23,8 @@ BEGIN = (
     rf"|(?:link )?{_NAME}/[0-9]{{1,3}} (?:rx_write_requests|rx_read_requests|active_pds|tx_bytes) [0-9])"
 )
 LINES = True
-_NODE = re.compile(r"Errors for (?:0x[0-9a-f]{4,16} )?\"(?P<name>[^\"\n]{1,100})\"")
-_PORT = re.compile(r"port (?P<port>[0-9]{1,3}): ")
+_NODE = re.compile(r"Errors for (?:(?P<guid>0x[0-9a-f]{4,16}) )?\"(?P<name>[^\"\n]{1,100})\"")
+_PORT = re.compile(r"(?:GUID (?P<guid>0x[0-9a-f.]{1,18}) )?port (?P<port>[0-9]{1,3}|ALL): ")
 _COUNTER = re.compile(r"\[(?P<name>\w{4,40}) == (?P<value>[0-9]{1,20})\]")
 _LINK = re.compile(rf"(?:link )?(?P<device>{_NAME})/(?P<port>[0-9]{{1,3}}) (?P<rest>[a-z]\w{{2,40}} [0-9].*)")
 _PAIR = re.compile(r"([a-z]\w{2,40}) ([0-9]{1,20})(?![0-9])")
@@ -59,17 +59,26 @@ _HARDWARE = frozenset(
 )
 
 
+_UNNAMED = "switch"
+
+
 def read(part: Part) -> Iterator[Record]:
     """A `Port` and its counters. They never fall, so of several readings the highest counts."""
-    found, counted, node = FactCollector(), dict[tuple[str, str], Observation](), "switch"
+    found, counted, node = FactCollector(), dict[tuple[str, str], Observation](), _UNNAMED
+    guid: str | None = None  # of the node
     for number, line in part.lines():
         if named := _NODE.search(line):
-            node = _short(named["name"])
+            node, guid = _short(named["name"]), named["guid"]
         elif link := _LINK.search(line):
             key = f"{link['device']}/{int(link['port'])}"
             counters = [(name, value) for name, value in _PAIR.findall(link["rest"]) if name in _HARDWARE]
             _add(part, found, counted, key, counters, number, line)
         elif port := _PORT.search(line):
+            guid = guid or port["guid"]
+            if port["guid"] not in (None, guid):  # the line that names its node is missing
+                node, guid = _UNNAMED, port["guid"]
+            if port["port"] == "ALL":
+                continue
             pairs = ((_QUANTITIES.get(one["name"]), one["value"]) for one in _COUNTER.finditer(line))
             key = f"{node}/{int(port['port'])}"
             _add(part, found, counted, key, [(name, value) for name, value in pairs if name], number, line)

@@ -26,7 +26,7 @@ _OTHERS = {
 }
 BEGIN = (
     (
-        rf"^[ \t]*(?:{'|'.join(_OTHERS.values())}|(?:CA|Switch): [^\n]{{1,120}}:[ \t]*\n[ \t]+(?:0x|[0-9])|{_LINK}"
+        rf"^[ \t]*(?:{'|'.join(_OTHERS.values())}|(?:CA|Switch): [^\n]{{1,120}}:[ \t]*\n[ \t]*(?:0x|[0-9])|{_LINK}"
         rf"|(?:CA/RT |Switch |Peer )?PortInfo:[ \t]*$|{_PORT_INFO}|(?:Phys)?LinkState:\.{{3}})"
     )
     .replace("(?P<lid>", "(?:")
@@ -35,15 +35,17 @@ BEGIN = (
 _BEGUN = {tool: re.compile(rf"^[ \t]*(?:{form})", re.MULTILINE) for tool, form in _OTHERS.items()}
 _ROW = re.compile(
     rf"[ \t]*{_LINK}(?:(?P<lanes>[0-9]{{1,2}}X) {{1,12}}(?P<speed>[0-9.]{{1,10}}|[A-Z0-9]{{3,5}})(?: Gbps)? {{1,8}})?"
-    r"(?P<state>[A-Z][a-z]{2,12})[ ]?/ {0,8}(?P<physical>[A-Z]\w{2,20})\)==>(?P<rest>[^\n]{0,200})"
+    r"(?P<state>[A-Z][a-z]{2,12})[ ]?/ {0,8}(?P<physical>[A-Z]\w{2,20})\)==>"
+    r"(?P<peer>[^()\n]{0,160})(?:\((?P<rest>[^()\n]{0,80}))?"
 )
 _HEAD = re.compile(r"[ \t]*(?P<kind>CA|Switch): (?P<name>[^\n]{1,120}):[ \t]*")
+_SWITCH = re.compile(r"\"(?:MF0;|SwitchX|Quantum|Infiniscale)|/U\d+\"")  # the names of switches begin or end like this
 _COULD = re.compile(
     r"[Cc]ould [Bb]e (?:(?P<lanes>[0-9]{1,2})X)?(?: ?[Aa]ctive)?(?: ?(?P<speed>[0-9.]{1,10}) Gbps)?"
     r"(?: ?(?P<grade>[A-Z]{3}))?"
 )
 _NEW = re.compile(r"# Port info: (?:Lid (?P<lid>\d{1,5})|DR path [^\n]{0,60}?) ?port (?P<port>\d{1,3})")
-_FIELD = re.compile(r"[ \t>]*(?P<name>[A-Z]\w{2,30}):\.{2,60}(?P<value>[^\n]{1,80})")
+_FIELD = re.compile(r"[ \t>]*(?P<name>[A-Z]\w{2,30}):\.{2,60}(?P<value>[A-Za-z0-9][^\n]{0,79})")
 # Rates of a lane as the tools print them, and what people call it: FDR has 14.0625 Gb/s with its coding (IBTA 1, 5.6).
 _LANE = {2.5: 2.5, 5.0: 5, 10.0: 10, 14.0625: 14, 25.78125: 25, 53.125: 50, 106.25: 100, 212.5: 200}
 _GRADES = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
@@ -53,37 +55,41 @@ _STATES = {"Active": "ACTIVE", "Down": "DOWN", "Initialize": "INIT", "Init": "IN
 def read(part: Part) -> Iterator[Record]:
     """A `Port` per adapter, link that could be faster, and port of ibportstate. A NotChecked for ibnetdiscover."""
     found: dict[str, Port] = {}
-    adapter = True
+    several: list[Port | NotChecked] = []
+    adapter: bool | None = None
     fields: dict[str, tuple[str, Evidence]] = {}
     key = "port"
     for number, line in part.lines():
         if head := _HEAD.fullmatch(line):
             adapter = head["kind"] == "CA" and "Aggregation Node" not in head["name"]
         elif row := _ROW.match(line):
-            port = _linked(row, part.cite(number, line), adapter)
-            if port and (port.wanted_rate or adapter) and port.key not in found:
+            port = _linked(row, part.cite(number, line))
+            known = adapter if adapter is not None else bool(_SWITCH.search(row["peer"]))
+            if port and (port.wanted_rate or known) and port.key not in found:
                 found[port.key] = port
         elif new := _NEW.search(line):
-            _store(found, key, fields)
+            several += _port(key, fields)
             key, fields = f"lid{new['lid']}/{new['port']}" if new["lid"] else f"port{new['port']}", {}
         elif value := _FIELD.fullmatch(line):
             fields.setdefault(value["name"], (value["value"].strip(), part.cite(number, line)))
-    _store(found, key, fields)
+    several += _port(key, fields)
     yield from found.values()
+    yield from {(type(one), one.key if isinstance(one, Port) else one.subject): one for one in several[::-1]}.values()
     yield from _others(part)
 
 
-def _linked(row: re.Match[str], cite: Evidence, adapter: bool) -> Port | None:
+def _linked(row: re.Match[str], cite: Evidence) -> Port | None:
     """The port of a row of iblinkinfo. None: its state is in no known word."""
     state = _STATES.get(row["state"])
     if state is None:
         return None
-    could, lanes = _COULD.search(row["rest"]), row["lanes"]
+    could, lanes = _COULD.search(row["rest"] or ""), row["lanes"]
     rate = _rate(lanes, row["speed"]) if lanes else None
     wanted = None
     if could and rate and (could["lanes"] or could["speed"] or could["grade"]):
         width = f"{could['lanes']}X" if could["lanes"] else lanes
-        wanted = _rate(width, could["speed"] or could["grade"] or row["speed"])
+        possible = _rate(width, could["speed"] or could["grade"] or row["speed"])
+        wanted = possible if possible and possible > rate else None
     return Port(
         key=f"lid{int(row['lid'])}/{int(row['port'])}",
         state=state,
@@ -104,10 +110,10 @@ def _rate(lanes: str | None, speed: str | None) -> float | None:
     return from_gigabits(lane * int(lanes[:-1])) if lane else None
 
 
-def _store(found: dict[str, Port], key: str, fields: Mapping[str, tuple[str, Evidence]]) -> None:
+def _port(key: str, fields: Mapping[str, tuple[str, Evidence]]) -> Iterator[Port | NotChecked]:
     """The port of ibportstate or smpquery. A width that is configured and not reached is wanted."""
     state = _STATES.get(fields["LinkState"][0]) if "LinkState" in fields else None
-    if state is None or key in found:
+    if state is None:
         return
     physical = fields.get("PhysLinkState", (None,))[0]
     lanes, enabled = (fields.get(name, ("",))[0] for name in ("LinkWidthActive", "LinkWidthEnabled"))
@@ -116,7 +122,11 @@ def _store(found: dict[str, Port], key: str, fields: Mapping[str, tuple[str, Evi
     narrow = (
         state == "ACTIVE" and most is not None and bool(re.fullmatch(r"\d{1,2}X", lanes)) and int(lanes[:-1]) < most
     )
-    found[key] = Port(
+    if narrow and speed is None:
+        why = f"the link runs at {lanes} of {most}X, and the text does not show the speed of a lane"
+        where = fields["LinkWidthActive"][1].source
+        yield NotChecked(what="Port.rate", subject=key, reason=Reason.INCOMPLETE, path=where, detail=why)
+    yield Port(
         key=key,
         state=state,
         physical_state=physical,

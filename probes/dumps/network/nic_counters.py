@@ -35,7 +35,9 @@ _IBDIAGNET = (
     "port_rcv_(?:remote_physical_)?errors",
 )
 _COMMAND = r"[^\n]{0,120}\bethtool (?:-S|--statistics) [a-z][\w.-]{1,30}[ \t]*$"
-_HEADING = r"NIC statistics(?: for [\w.-]{1,30})?:[ \t]*$|\# Port(?: extended|RcvErrorDetails)? counters: (?:Lid \d|DR path )"
+_HEADING = (
+    r"NIC statistics(?: for [\w.-]{1,30})?:[ \t]*$|\# Port(?: extended|RcvErrorDetails)? counters: (?:Lid \d|DR path )"
+)
 BEGIN = (
     rf"^(?:[ \t]*(?:{_HEADING})|{_COMMAND}|{begins(_ETHTOOL, '[0-9]')}"
     rf"|{begins(_PERFQUERY, '[0-9]|0x')}|{begins(_IBDIAGNET, '[0-9]')})"
@@ -43,7 +45,9 @@ BEGIN = (
 _NAMED = re.compile(
     r"(?:\bethtool (?:-S|--statistics) (?P<device>[a-z][\w.-]{1,30})\s*$|NIC statistics for (?P<other>[\w.-]{1,30}):)"
 )
-_NEW = re.compile(r"NIC statistics:|\# Port(?: extended|RcvErrorDetails)? counters: (?:Lid (?P<lid>\d{1,5}) port (?P<port>\d{1,3}))?")
+_NEW = re.compile(
+    r"NIC statistics:|\# Port(?: extended|RcvErrorDetails)? counters: (?:Lid (?P<lid>\d{1,5}) port (?P<port>\d{1,3}))?"
+)
 _FILE = re.compile(r"(?:^|/)ethtool_-S_([A-Za-z][\w-]{0,30})$")  # file names of sosreports
 _LANE = re.compile(r"rx err lane (\d) phy")
 _VALUE = re.compile(r"[0-9]{1,20}(?:,[0-9]{3})*(?:\s.*)?")

@@ -51,6 +51,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("Max", "[0-9]{1,2}x", "Link Width/Max"),
     ("Drain and Reset Recommended", _YES, "GPU Reset Status/Drain and Reset Recommended"),
     ("Reset Required", _YES, "GPU Reset Status/Reset Required"),
+    ("None", r"[0-9]{1,5} bank\(s\)", "Bank Remap Availability Histogram/None"),
 )
 _ALONE = (  # names without a heading, with the shape of their values
     ("Product Name", r"\S.{1,60}"),

@@ -84,7 +84,7 @@ def _not_shown(part: Part, blocks: list[_Block]) -> Iterator[Record]:
             how="sudo lspci -vvv",
         )
     for block in blocks:
-        if "Kernel driver in use:" in block.text and "driver" not in block.fields and not block.lost:
+        if _DRIVER in block.text and "driver" not in block.fields and not block.lost:
             why = "the line of the driver is damaged: it names no known driver"
             yield NotChecked(
                 what="Pci.driver", subject=block.address, reason=Reason.UNREADABLE, path=part.file, detail=why
@@ -110,6 +110,7 @@ class _Block:
         self.lost = "(rev ff)" in header["what"] or unknown >= 0 or (space is not None and space.lost)
         if self.lost:
             self._set(max(unknown, 0), {"lost": True})
+            self._take(_DRIVER, _READERS[_DRIVER])  # of the kernel, which still has the function
             return
         # link registers of a virtual function are zero (SR-IOV 1.1, 3.5)
         virtual = "Virtual Function" in header["what"]
@@ -242,6 +243,7 @@ _CAPABLE = re.compile(rf"LnkCap:\s+(?:Port #\d+, )?Speed {_GT}, Width x(\d{{1,3}
 _ACS = re.compile(r"ACSCtl:[ \t]+(?:\w+[+-][ \t]*){7}(?=\n|$)")
 _LINE = r"[ \t]*([^\n\t]{1,100}?)[ \t]*(?:\n|$)"
 # By the first word of the line. A search for these few words is fast in a long text.
+_DRIVER = "Kernel driver in use:"
 _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "LnkCap:": ((_CAPABLE, _capability),),
     "LnkSta:": ((_STATUS, _status),),
@@ -258,7 +260,7 @@ _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "IOMMU group": ((re.compile(r"IOMMU group:? (\d{1,5})(?=[,\s])"), _number("iommu_group")),),
     "Physical Slot:": ((re.compile(rf"Physical Slot:{_LINE}"), _word("slot")),),
     "DeviceName:": ((re.compile(rf"DeviceName:{_LINE}"), _word("label")),),
-    "Kernel driver in use:": ((re.compile(rf"Kernel driver in use:{_LINE}"), driver),),
+    _DRIVER: ((re.compile(rf"Kernel driver in use:{_LINE}"), driver),),
     "Subsystem:": ((re.compile(r"Subsystem:[^\n]*?\[?([0-9a-f]{4}):([0-9a-f]{4})\]?(?:\n|$)"), _subsystem),),
 }
 _WINDOW = re.compile(
