@@ -70,9 +70,7 @@ def read(part: Part) -> Iterator[Record]:
 
 
 def _not_shown(part: Part, blocks: list[_Block]) -> Iterator[Record]:
-    """NotChecked records: link states that are missing although the capability is shown, and capabilities hidden from
-    users other than root.
-    """
+    """NotChecked records: link states that are missing, and capabilities that only root sees."""
     if "Capabilities: <access denied>" in part.text:
         why = "lspci shows capabilities to root only"
         yield NotChecked(
