@@ -58,6 +58,8 @@ _LOSSES: Mapping[str, _Row] = {
     "local_ack_timeout_err": _Row("packets without an answer in time", 200),
     "rnr_nak_retry_err": _Row("packets for which the receiver was not ready", 200),
     "out_of_buffer": _Row("packets without a receive buffer", 1000),
+    "rx_pause": _Row("pause frames from the other end", 1000),
+    "tx_pause": _Row("pause frames sent: its receive buffers were full", 1000),
 }  # as port_counters.py
 _LANES = tuple(f"rx_lane{lane}_errors" for lane in range(8))
 _SIGNAL = "the signal of the link: a dirty or loose cable, a transceiver, or the port at the other end"

@@ -22,6 +22,7 @@ _ETHTOOL = (
     "link_down_events_phy",
     r"(?:port\.)?rx_crc_errors?(?:\.nic)?",
     "rx_fcs_err(?:_frame)?s|rx_fcs_errors",
+    r"[rt]x_(?:pause_(?:frames|ctrl_phy)|prio\d_pause)",
     "rx_fec_(?:corrected|uncorrect(?:able|ed))_(?:blocks|cw)",
 )
 _PERFQUERY = (
@@ -66,6 +67,11 @@ _QUANTITIES = {
     "rx bytes phy": "rx_bytes",
     "rx packets phy": "rx_packets",
     "rx discards phy": "rx_drops",
+    "rx pause frames": "rx_pause",
+    "tx pause frames": "tx_pause",
+    "rx pause ctrl phy": "rx_pause",
+    "tx pause ctrl phy": "tx_pause",
+    **{f"{way} prio{number} pause": f"{way}_pause" for way in ("rx", "tx") for number in range(8)},
     "symbolerrorcounter": "symbol_error",
     "linkerrorrecoverycounter": "link_error_recovery",
     "linkdownedcounter": "link_downed",
@@ -112,7 +118,9 @@ def read(part: Part) -> Iterator[Record]:
                 kind, key = Port, UNNAMED
             found.add(kind, key, where)
             one = Observation(about=key, quantity=quantity, unit="count", value=value, at=part.at, evidence=where)
-            counted.setdefault((key, quantity), one)
+            known = counted.setdefault((key, quantity), one)
+            if quantity.endswith("_pause") and known.value < value:  # one counter for each priority
+                counted[key, quantity] = one
     repeated = _repeated(counted)
     yield from (one for one in found.records() if not isinstance(one, Fact) or one.key not in repeated)
     yield from (one for (key, _), one in counted.items() if key not in repeated)
