@@ -57,7 +57,7 @@ _COLUMNS = re.compile(r"[ \t|]*D\\D[ \t|]+[0-9]")
 _CONNECTED = re.compile(r"\s*P2P Connectivity Matrix\s*")
 _REFUSED = re.compile(r"\s*Device=(\d{1,4}) CANNOT Access Peer Device=(\d{1,4})\s*")
 _ACCESS = re.compile(  # deviceQuery.cpp, simpleP2P.cu
-    r"[ \t]*> Peer access from (?P<name>[^\n]{1,80}?) \(GPU(?P<gpu>\d{1,3})\) ->"
+    r"^[ \t]{0,20}> Peer access from (?P<name>[^\n]{1,80}?) \(GPU(?P<gpu>\d{1,3})\) ->"
     r" (?P<peer>[^\n]{1,80}?) \(GPU(?P<to>\d{1,3})\) : (?P<able>Yes|No)[ \t]*$",
     re.MULTILINE,
 )

@@ -33,22 +33,23 @@ BEGIN = (
     .replace("(?P<port>", "(?:")
 )
 _BEGUN = {tool: re.compile(rf"^[ \t]*(?:{form})", re.MULTILINE) for tool, form in _OTHERS.items()}
+_SPEED = r"[0-9]{1,4}(?:\.[0-9]{1,6})?"  # of a lane, Gb/s
 _ROW = re.compile(
-    rf"[ \t]*{_LINK}(?:(?P<lanes>[0-9]{{1,2}}X) {{1,12}}(?P<speed>[0-9.]{{1,10}}|[A-Z0-9]{{3,5}})(?: Gbps)? {{1,8}})?"
+    rf"[ \t]*{_LINK}(?:(?P<lanes>[0-9]{{1,2}}X) {{1,12}}(?P<speed>{_SPEED}|[A-Z0-9]{{3,5}})(?: Gbps)? {{1,8}})?"
     r"(?P<state>[A-Z][a-z]{2,12})[ ]?/ {0,8}(?P<physical>[A-Z]\w{2,20})\)==>"
     r"(?P<peer>[^()\n]{0,160})(?:\((?P<rest>[^()\n]{0,80}))?"
 )
 _HEAD = re.compile(r"[ \t]*(?P<kind>CA|Switch): (?P<name>[^\n]{1,120}):[ \t]*")
 _SWITCH = re.compile(r"\"(?:MF0;|SwitchX|Quantum|Infiniscale)|/U\d+\"")  # the names of switches begin or end like this
 _COULD = re.compile(
-    r"[Cc]ould [Bb]e (?:(?P<lanes>[0-9]{1,2})X)?(?: ?[Aa]ctive)?(?: ?(?P<speed>[0-9.]{1,10}) Gbps)?"
+    r"[Cc]ould [Bb]e (?:(?P<lanes>[0-9]{1,2})X)?(?: ?[Aa]ctive)?(?: ?(?P<speed>[0-9]{1,4}(?:\.[0-9]{1,6})?) Gbps)?"
     r"(?: ?(?P<grade>[A-Z]{3}))?"
 )
 _NEW = re.compile(r"# Port info: (?:Lid (?P<lid>\d{1,5})|DR path [^\n]{0,60}?) ?port (?P<port>\d{1,3})")
 _FIELD = re.compile(r"[ \t>]*(?P<name>[A-Z]\w{2,30}):\.{2,60}(?P<value>[A-Za-z0-9][^\n]{0,79})")
 # Rates of a lane as the tools print them, and what people call it: FDR has 14.0625 Gb/s with its coding (IBTA 1, 5.6).
 _LANE = {2.5: 2.5, 5.0: 5, 10.0: 10, 14.0625: 14, 25.78125: 25, 53.125: 50, 106.25: 100, 212.5: 200}
-_GRADES = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
+_GRADES = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
 _STATES = {"Active": "ACTIVE", "Down": "DOWN", "Initialize": "INIT", "Init": "INIT", "Armed": "ARMED"}
 
 
@@ -106,7 +107,8 @@ def _rate(lanes: str | None, speed: str | None) -> float | None:
     """Bytes per second of "4X" and "25.78125" or "EDR"."""
     if not lanes or not speed:
         return None
-    lane = _GRADES.get(speed) if speed.isalpha() else _LANE.get(float(speed), float(speed))
+    is_number = re.fullmatch(_SPEED, speed)
+    lane = _LANE.get(float(speed), float(speed)) if is_number else _GRADES.get(speed)
     return from_gigabits(lane * int(lanes[:-1])) if lane else None
 
 
@@ -146,7 +148,7 @@ def _port(key: str, fields: Mapping[str, tuple[str, Evidence]]) -> Iterator[Port
 
 
 def _number(fields: Mapping[str, tuple[str, Evidence]], name: str) -> str | None:
-    found = re.match(r"[0-9.]{1,10}(?= Gbps)", fields.get(name, ("",))[0])
+    found = re.match(rf"{_SPEED}(?= Gbps)", fields.get(name, ("",))[0])
     return found[0] if found else None
 
 
