@@ -70,13 +70,24 @@ from .nvlink import (
     peer_access,
     unnamed_peers,
 )
-from .pcie import acs, aer, below_evidence, emulated_tree, link_claims, not_responding, partial_dumps, pcie
+from .pcie import (
+    acs,
+    aer,
+    below_evidence,
+    emulated_tree,
+    link_claims,
+    lone_ports,
+    not_responding,
+    partial_dumps,
+    pcie,
+)
 
 RULES: tuple[Rule, ...] = (
     *pcie.RULES,
     *below_evidence.RULES,
     *aer.RULES,
     *emulated_tree.RULES,
+    *lone_ports.RULES,
     *partial_dumps.RULES,
     *not_responding.RULES,
     *missing.RULES,

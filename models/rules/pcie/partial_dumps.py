@@ -67,7 +67,7 @@ def _narrow(code: str) -> Evaluate:
         if is_unnamed(function) and _one_of_many(snapshot):
             short = ("width",) if able and (function.width or 0) < able else ()
             if below or short:
-                yield _slow(snapshot, function, (*below, *short)[0])
+                yield below_own(snapshot, function, (*below, *short)[0])
                 why = f"{' and '.join(below or short)} below its own, and the text does not say whose link that is"
                 reason = Reason.INCOMPLETE if short or "width" in below else Reason.AT_REST
                 yield from gap(snapshot, "Pci.width", function.key, reason, why, _COMPLETE)
@@ -78,7 +78,7 @@ def _narrow(code: str) -> Evaluate:
         if "speed" in below or (function.max_speed and (function.speed or function.max_speed) < function.max_speed):
             own = f" of {as_transfers(function.max_speed)}" if function.max_speed else ""
             if not narrow:
-                yield _slow(snapshot, function, "speed")
+                yield below_own(snapshot, function, "speed")
             why = f"at {as_transfers(function.speed or 0)}{own}; at rest, or where the slot has no more, it is meant so"
             yield from gap(
                 snapshot, "Pci.speed", function.key, Reason.AT_REST, why, "look again while bytes move over the link"
@@ -87,9 +87,10 @@ def _narrow(code: str) -> Evaluate:
     return evaluate
 
 
-def _slow(snapshot: Snapshot, function: Pci, what: str) -> Finding:
-    """Information: the link is below its own maximum, and the text does not show why."""
-    name = "a device" if is_unnamed(function) else function_name(snapshot, function)
+def below_own(snapshot: Snapshot, function: Pci, what: str) -> Finding:
+    """Information: the "width" or "speed" of a link is below its own maximum, and the text does not show why."""
+    port = kind_of(function) == "bridge"
+    name = ("a port" if port else "a device") if is_unnamed(function) else function_name(snapshot, function)
     width = what == "width"
     now = f"x{function.width}" if width else as_transfers(function.speed or 0)
     most = (function.max_width and f"x{function.max_width}") if width else as_transfers(function.max_speed or 0)
@@ -100,7 +101,9 @@ def _slow(snapshot: Snapshot, function: Pci, what: str) -> Finding:
         confidence="possible",
         subject=function.key,
         subject_name=None if is_unnamed(function) else name,
-        message=f"{name} runs at {now}{own}: the device is at rest, its slot has no more, or the link is at fault",
+        message=f"{name} runs at {now}{own}: "
+        + ("the device below it has no more, " if port else "the device is at rest, its slot has no more, ")
+        + "or the link is at fault",
         expected=function.max_width if width else function.max_speed,
         observed=function.width if width else function.speed,
         unit="lanes" if width else "transfers_per_second",

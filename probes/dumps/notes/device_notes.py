@@ -133,7 +133,8 @@ def _keys(word: Word) -> Iterator[str]:
         device, _, port = re.sub(r",? port |:", "/", word.text).partition("/")
         yield f"{device}/{port or 1}"
     elif word.kind == "pci":
-        yield word.text if word.text.count(":") > 1 else f"0000:{word.text}"
+        *domain, bus, slot = word.text.split(":")
+        yield f"{int(domain[0], 16) if domain else 0:04x}:{bus}:{slot}"
     else:
         yield word.text
 
