@@ -21,6 +21,7 @@ _NAME = (
 BEGIN = rf"^(?:[ \t]*{_LIST}[ \t]*(?:$|\{{|map\[)|[^\n]{{0,300}}?\"(?:capacity|allocatable)\"[ ]?:[ ]?\{{)"
 _LISTS = re.compile(rf"{_LIST}")
 _DEVICES = re.compile(rf"(?<![\w./-])(?P<name>{_NAME})\"?[ ]?:[ ]{{0,30}}\"?(?P<count>[0-9]{{1,6}})(?![\w.])")
+_END = re.compile(r"\"?[A-Za-z][\w .-]{2,40}\"?[ ]?:[ \t]*[\[{]?|\}[ \t]*,?")
 
 
 def read(part: Part) -> Iterator[Record]:
@@ -45,4 +46,4 @@ def read(part: Part) -> Iterator[Record]:
 
 def _is_within(line: str) -> bool:
     """Whether a list goes on after the line. A heading or a bracket ends it, other lines can be in between."""
-    return not re.match(r"[ \t]*(?:\"?[A-Za-z][\w .-]{2,40}\"?[ ]?:[ \t]*[\[{]?|\}[ \t]*,?)[ \t]*$", line)
+    return not _END.fullmatch(line.strip())
