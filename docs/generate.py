@@ -78,6 +78,8 @@ def findings() -> str:
 def _finding(name: str, code: Code) -> Iterator[str]:
     yield f"## {name}\n"
     yield f"{code.says} *{kind_of_code(code).capitalize()}.*\n"
+    if code.of_outputs:
+        yield f"Reports of outputs (`diagnose --from`) have [{code.of_outputs}](#{code.of_outputs}) instead.\n"
     sentences = [line for line in code.confirm if line.endswith(".")]
     commands = [line for line in code.confirm if line not in sentences]
     if commands:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from .bandwidth.expectations import levels
+from .catalog import codes
 from .diagnosis.attribution import attribute
 from .diagnosis.coverage import coverage, uncovered
 from .diagnosis.headlines import named
@@ -36,7 +37,7 @@ def evaluate(snapshot: Snapshot) -> Report:
     weighed, impact = weigh(snapshot, attribute(snapshot, measured, [*states, *slow_groups(snapshot)]))
     with_causes = [_finish(snapshot, one) for one in with_bmc_causes(snapshot, weighed)]
     every = [one if one.device else _finish(snapshot, one) for one in with_ranks(snapshot, with_causes)]
-    found = list(with_remedies(snapshot, every))
+    found = [_with_known_code(snapshot, one) for one in with_remedies(snapshot, every)]
     found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
     unjudged = (*_without_expectation(snapshot, measured), *uncovered(snapshot), *other_ranks(snapshot))
     not_checked = (*snapshot.not_checked, *gaps, *unjudged)
@@ -179,6 +180,14 @@ def _seen(observations: Iterable[Observation]) -> Iterator[Seen]:
         about = one.about if isinstance(one.about, str) else f"{one.about.op}:{one.about.subject}"
         at = times.get(one.at) or times.setdefault(one.at, as_utc(one.at))
         yield Seen(about=about, quantity=one.quantity, unit=one.unit, value=one.value, at=at, busy=one.busy)
+
+
+def _with_known_code(snapshot: Snapshot, finding: Finding) -> Finding:
+    """In a report of outputs, a newer code is replaced by the nearest one of the list that its readers know."""
+    code = codes()[finding.code].of_outputs if snapshot.origin == "dumps" else None
+    if code is None:
+        return finding
+    return replace(finding, code=code, severity="info" if codes()[code].severity == ("info",) else finding.severity)
 
 
 def _hostname(snapshot: Snapshot) -> str | None:

@@ -36,6 +36,7 @@ class Code(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     steady: bool  # a state, reported when it lasts; false: an event, reported at once
     cost: CostRule
     confirm: tuple[str, ...]  # commands, cheapest first; or a sentence with a full stop, if no command exists
+    of_outputs: str | None = None  # the code that reports of outputs have instead
     of_job: bool = False  # a job or its image has the fault, not the node
     fix: tuple[Step, ...]  # cheapest first
     source: Text
