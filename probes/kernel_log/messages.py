@@ -19,6 +19,7 @@ from .forms import Form
 Needled = TypeVar("Needled", Entry, Form)
 KIND = "message"
 DOWN, UP = "link down", "link up"  # kinds of events of ports
+_NEAR = 1000  # needles within so many characters are searched at once: a line may repeat one thousands of times
 _BEFORE, _AFTER = 300, 600  # characters around a needle that can belong to its message: a line may hold a whole log
 _DIGITS = str.maketrans("123456789", "000000000")
 _MOST_SHAPES, _LONGEST = 1 << 14, 500  # shapes that are kept, and characters of each
@@ -86,12 +87,13 @@ def _find(text: str, entry: Entry) -> Iterator[Found]:
     while place >= 0:
         begin = max(text.rfind("\n", 0, place) + 1, place - _BEFORE, done)
         end = text.find("\n", place)
-        end = min(end if end >= 0 else len(text), place + _AFTER)
-        found = pattern(entry.name).search(text, begin, end)
+        end = end if end >= 0 else len(text)
+        last = text.rfind(entry.needle, place, max(place + len(entry.needle), min(end, place + _NEAR)))
+        found = pattern(entry.name).search(text, begin, min(end, last + _AFTER))
         if found:
             yield Found(found.start(), found.end(), entry.name, subject_of(entry.name, found))
-            done = found.end()
-        place = text.find(entry.needle, max(done, place + len(entry.needle)))
+            done, last = found.end(), place
+        place = text.find(entry.needle, max(done, last + len(entry.needle)))
 
 
 def without_lone_ends(events: Iterable[Event]) -> Iterator[Event]:

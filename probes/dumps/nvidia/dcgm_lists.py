@@ -35,6 +35,7 @@ _LOST = "GPU is lost"
 _UNNAMED = "gpu"
 _SYSTEM = re.compile(r"(?P<system>[A-Z][\w ]{1,30}?) ?(?:system)?: (?P<verdict>Warning|Failure) - (?P<text>.*)")
 _ONE = re.compile(r"GPU ID: ([0-9]{1,3})")
+_COUNT = re.compile(r"[0-9]{1,18}")
 _PERCENT = re.compile(r"[0-9]{1,3}")
 _HEAT = "thermal violation"
 _HOT = 10  # percent of the time of a job
@@ -124,9 +125,9 @@ def read_stats(part: Part, rows: list[tuple[int, str]], found: FactCollector) ->
         value = text.strip()
         if one := _ONE.fullmatch(name.rstrip(" |")):
             gpu = f"gpu{int(one[1])}"
-        elif name == "Double Bit ECC Errors" and value.isdecimal():
+        elif name == "Double Bit ECC Errors" and _COUNT.fullmatch(value):
             found.add(Gpu, gpu, where, ecc_uncorrected=int(value))
-        elif name == "Critical XID Errors" and value.isdecimal() and int(value):
+        elif name == "Critical XID Errors" and _COUNT.fullmatch(value) and int(value):
             dcgm_words.failed(found, "DCGM's statistics of a job", gpu, f"{value} critical Xids", where)
         elif name == "- Thermal (%)" and _PERCENT.fullmatch(value):
             found.add(Gpu, gpu, where, clock_reasons=(_HEAT,) if int(value) > _HOT else ())

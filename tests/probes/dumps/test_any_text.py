@@ -18,6 +18,7 @@ from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.records import Fact, NotChecked, Observation, Record
 from tests.support.dump_samples import CHANGES, reader_of, sample_files, text_of
 from tests.support.samples import BY_NAME, read, samples
+from tests.support.texts import found_in
 
 TEXTS = samples(recorded=False)
 # Texts on which a reader failed earlier, or that no sample has.
@@ -156,3 +157,16 @@ def test_numbers_of_nccl_tests_that_are_no_rates(rates: tuple[float, float]) -> 
 def test_json_of_disks_that_are_none() -> None:
     text = '{"blockdevices": [1, null, {"name": 7}, {"name": "sd\\u0000a"}], "Devices": {}}'
     assert read("storage_json", text) == []
+
+
+def test_a_number_of_many_digits_is_no_count() -> None:
+    """The interpreter refuses to convert more than 4,300 digits."""
+    line = f"| Double Bit ECC Errors              | {'9' * 5000} |"
+    text = f"| GPU ID: 3                                                                    |\n{line}\n"
+    assert found_in(text) == []
+
+
+@pytest.mark.parametrize("repeats", [1, 100, 3000])
+def test_a_message_after_many_beginnings_of_others_in_one_line_is_found(repeats: int) -> None:
+    text = "log: " + "it is lost, " * repeats + "GPU 0000:BA:00.0 is lost\n"
+    assert found_in(text) == [("gpu-missing", "critical", "0000:ba:00.0")]
