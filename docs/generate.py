@@ -5,27 +5,26 @@
     python docs/generate.py accuracy  run the programs of bench/accuracy and write their blocks (reference/accuracy.md)
 
 A generated block of a page lies between `<!-- generated: NAME -->` and `<!-- end: NAME -->`. BLOCKS has a function for
-each NAME. The text comes from the program: the finding codes from models/catalog/codes.toml, the log
-messages from models/catalog/messages, the metrics from their
-catalog, the commands from click, the report from its JSON Schema and from docs/report-fields.toml, the sources of facts
-from docs/fact-sources.toml and from the rules, the numbers of other sources from docs/worked-values.toml.
+each NAME. The text comes from the program: the finding codes from models/catalog/codes.toml, the log messages from
+models/catalog/messages, the metrics from their catalog, the commands from click, the report from its JSON Schema and
+from docs/report-fields.toml, the sources of facts from docs/fact-sources.toml and from the rules, the numbers of other
+sources from docs/worked-values.toml.
 """
 
 from __future__ import annotations
 
 import inspect
-import io
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import click
 import tomli
+from worked_values import computed, sections
 
 from linkgauge.agent.cli.main import main as linkgauge
 from linkgauge.exporters.formats.json import schema
@@ -41,20 +40,6 @@ DOCS = Path(__file__).resolve().parent
 SCHEMA = DOCS / "report.schema.json"
 FIELDS = DOCS / "report-fields.toml"
 SOURCES = DOCS / "fact-sources.toml"
-WORKED = DOCS / "worked-values.toml"
-UNITS = {  # of the numbers in worked-values.toml, in the unit of the JSON output
-    "days": 86400,
-    "ms": 1e-3,
-    "us": 1e-6,
-    "GB": 1e9,
-    "GB/s": 1e9,
-    "GiB": 2**30,
-    "TB": 1e12,
-    "TB/s": 1e12,
-    "TFLOP": 1e12,
-    "TFLOP/s": 1e12,
-    "TiB": 2**40,
-}
 _EXAMPLE = 140  # characters of a message
 BENCHMARKS = {  # block of a page: the module whose output it holds
     "faults": ("bench.accuracy.judge",),
@@ -217,28 +202,15 @@ def _shape(one: dict[str, Any]) -> str:
 
 def worked_values() -> str:
     """The numbers of the sources beside those of the commands that compute them."""
-    sections = tomli.loads(WORKED.read_text(encoding="utf-8"))["section"]
     heads = ("value", "source", "linkgauge", "command", "difference")
     return "\n".join(
-        f"## {section['title']}\n\n{_table(heads, [_worked(row) for row in section['row']])}" for section in sections
+        f"## {section['title']}\n\n{_table(heads, [_worked(row) for row in section['row']])}" for section in sections()
     )
 
 
 def _worked(row: dict[str, Any]) -> tuple[str, ...]:
-    ours = computed(row["run"], row["at"]) / UNITS.get(row["unit"], 1)
-    numbers = (f"{value:.4g} {row['unit']}".strip() for value in (row["says"], ours))
+    numbers = (f"{value:.4g} {row['unit']}".strip() for value in (row["says"], computed(row)))
     return row["what"], *numbers, f"`linkgauge {row['run']}`", row.get("why", "")
-
-
-def computed(command: str, at: str) -> float:
-    """The number at a path ("bound.seconds") of the JSON that a command prints."""
-    printed = io.StringIO()
-    with redirect_stdout(printed):
-        linkgauge.main([*command.split(), "--format", "json"], prog_name="linkgauge")
-    found = json.loads(printed.getvalue())
-    for key in at.split("."):
-        found = found[int(key) if key.isdigit() else key]
-    return float(found)
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

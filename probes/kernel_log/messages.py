@@ -88,6 +88,7 @@ def _find(text: str, entry: Entry) -> Iterator[Found]:
         begin = max(text.rfind("\n", 0, place) + 1, place - _BEFORE, done)
         end = text.find("\n", place)
         end = end if end >= 0 else len(text)
+        # the last of the needles that are near: one search covers all of them
         last = text.rfind(entry.needle, place, max(place + len(entry.needle), min(end, place + _NEAR)))
         found = pattern(entry.name).search(text, begin, min(end, last + _AFTER))
         if found:

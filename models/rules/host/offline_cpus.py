@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...facts.machine import Node, Package
-from ...facts.reason import Reason
-from ...facts.records import NotChecked
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.claims import Claim, Support
 from ..core.rule import Rule
-from ..core.wording import cited, gap
+from ..core.wording import cited
 
 ONLINE = "number of online CPUs"
 _NO_THREADS = ("notsupported", "notimplemented")  # values of sys/devices/system/cpu/smt/control
 _GUEST = "a hypervisor may list CPUs that it can add later"
 _HALF = "one CPU of each core is online: nothing says that SMT is off, or which CPUs should be online"
 _THREADS_OFF = ("off", "forceoff")
-_MANY = "SMT can be off, or a hypervisor lists CPUs that it can add later: the text does not show it"
 _UNKNOWN = "nothing says how many CPUs are present"
 
 
@@ -91,8 +88,11 @@ def is_listed(snapshot: Snapshot, node: Node) -> bool:
     return snapshot.origin == "dumps" and bool(node.offline_cpus) and not node.virtual
 
 
-def listed(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
-    """The tool lscpu lists offline CPUs: information. A half may be threads of SMT, more may be CPUs of a guest."""
+def listed(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+    """The tool lscpu lists offline CPUs: information. A half may be threads of SMT, more may be CPUs of a guest.
+
+    Reports of outputs have the code `not-enough-evidence` for it, so the verdict is unknown.
+    """
     present, offline = node.present_cpus or 0, node.offline_cpus or 0
     yield Finding(
         code="cpu-missing",
@@ -109,9 +109,6 @@ def listed(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
         else "an operator, a power policy or a machine check",
         evidence=cited(node, "present_cpus", "offline_cpus"),
     )
-    if 2 * offline >= present:
-        how = "cat /sys/devices/system/cpu/smt/control"
-        yield from gap(snapshot, "Package.cpus", "node", Reason.INCOMPLETE, _MANY, how)
 
 
 def _without_threads(node: Node, packages: list[Package], whole: int) -> bool:

@@ -1,4 +1,4 @@
-"""RDMA ports of a text of which most are down, without a sign that cables belong there.
+"""Texts in which most RDMA ports are down, and nothing says that cables belong there.
 
 A node has spare ports, and a network device of InfiniBand is down where nobody uses IP over it. So such a text shows
 neither a fault nor health.
@@ -47,15 +47,17 @@ def _findings(snapshot: Snapshot, port: Port) -> list[Finding]:
 
 
 def are_down(snapshot: Snapshot, node: Node) -> bool:
-    """Select texts in which most RDMA ports are down, and no other rule calls that a fault."""
-    down = _down(snapshot) if snapshot.origin == "dumps" else []
-    return bool(down) and all(one.severity == "info" for port in down for one in _findings(snapshot, port))
+    """Select texts in which most RDMA ports are down."""
+    return snapshot.origin == "dumps" and bool(_down(snapshot))
 
 
 def idle(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
-    """A gap, and information about the ports if no other rule gives it."""
+    """A gap, and information about the ports. Nothing if another rule reports a fault of them."""
     down = _down(snapshot)
-    if not any(_findings(snapshot, port) for port in down):
+    known = [one for port in down for one in _findings(snapshot, port)]
+    if any(one.severity != "info" for one in known):
+        return
+    if not known:
         yield _information(snapshot, down)
     why = f"{len(down)} of {len(snapshot.of(Port))} RDMA ports are down, and nothing says which should be up"
     yield from gap(snapshot, "Port.state", "node", Reason.INCOMPLETE, why, _HOW)

@@ -18,7 +18,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, gpu_product, place_of, subject_of
 from ..core.rule import Rule
-from ..core.wording import cited
+from ..core.wording import cited, gap
 from .interconnect_kind import is_alone, is_guest, is_part, switched, switches
 
 MANAGER = "nvidia-fabricmanager"
@@ -208,7 +208,7 @@ def is_stopped_somewhere(snapshot: Snapshot, service: Service) -> bool:
 
 
 def stopped_somewhere(snapshot: Snapshot, service: Service) -> Iterator[Finding | NotChecked]:
-    """It is needed on machines with NVSwitches. On others it stops by itself."""
+    """The fabric manager does not run, and the text does not show whether the machine has NVSwitches, which need it."""
     yield Finding(
         code="fabric-manager-down",
         severity="info",
@@ -222,7 +222,7 @@ def stopped_somewhere(snapshot: Snapshot, service: Service) -> Iterator[Finding 
     )
     why = "the fabric manager does not run, and the text does not show whether the machine has NVSwitches"
     how = "nvidia-smi -L; lspci -d 10de: | grep -i bridge"
-    yield NotChecked(what="Service", subject=service.key, reason=Reason.INCOMPLETE, detail=why, how=how)
+    yield from gap(snapshot, "Service", service.key, Reason.INCOMPLETE, why, how)
 
 
 def _mismatch(snapshot: Snapshot, service: Service) -> str | None:

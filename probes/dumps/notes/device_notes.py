@@ -15,6 +15,7 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
 from ..core.fields import FactCollector
 from ..core.part import Part
+from ..host.nccl_values import pci_address
 from ..lines.markup import cells_of
 from .statement import Statement, statement
 from .words import DEVICES, Word, clauses, words
@@ -133,8 +134,7 @@ def _keys(word: Word) -> Iterator[str]:
         device, _, port = re.sub(r",? port |:", "/", word.text).partition("/")
         yield f"{device}/{port or 1}"
     elif word.kind == "pci":
-        *domain, bus, slot = word.text.split(":")
-        yield f"{int(domain[0], 16) if domain else 0:04x}:{bus}:{slot}"
+        yield pci_address(word.text if word.text.count(":") > 1 else f"0000:{word.text}")
     else:
         yield word.text
 
