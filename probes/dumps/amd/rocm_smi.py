@@ -39,7 +39,8 @@ _ROW = re.compile(r"[ \t]*GPU([0-9]{1,3})((?:[ \t]+(?:[0-9]{1,4}|[A-Z/]{3,7}))+)
 _CARD = re.compile(r"[ \t]*([0-9]{1,3})[ ]{2}.*%[ \t]*")
 # A GPU that answers nothing, in the table without options
 _MUTE = re.compile(
-    r"[ \t]*[0-9]{1,3}[ ]{2}(?:.*[ ]{2})?N/A[ ]{2,}.*\bNone\b.*\b(?:unknown|N/A)\b.*\bUnsupported\b.*%[ \t]*"
+    r"[ \t]*[0-9]{1,3}[ ]{2}(?:.{0,80}[ ]{2})?N/A[ ]{2,20}.{0,80}\bNone\b.{0,60}\b(?:unknown|N/A)\b"
+    r".{0,60}\bUnsupported\b.{0,80}%[ \t]*"
 )
 # `rocm-smi --showrasinfo`: a title per GPU, and a row per block
 _RAS = re.compile(r"[ \t]*GPU ?\[([0-9]{1,3})\][ \t]{0,8}:[ \t]*(?:RAS INFO)?[ \t]*")

@@ -30,9 +30,9 @@ BEGIN = (
     rf"|{_HEADING}\n(?:[-|: \t]{{3,200}}\n)?[ \t|]{{0,8}}{_NODE}[ \t|]{{1,20}}{_OWN}[ \t|]{{1,20}}[0-9])"
 )
 _COLUMNS = re.compile(_HEADING)
-_CELLS = re.compile(
-    rf"[ \t|]{{0,8}}({_NODE})((?:[ \t|]{{1,20}}(?:{_OWN}|[0-9]{{1,6}}(?:\.[0-9]{{1,3}})?)){{3,64}})[ \t|]{{0,8}}"
-)
+# Numbers include the 0 of the node itself: an alternative that matches twice makes the search exponential
+_CELL = re.compile(r"-{1,3}|X|x|nan|NaN|N/A|[0-9]{1,6}(?:\.[0-9]{1,4})?")
+_MOST = 64  # columns
 _ROW = re.compile(rf"[ \t]*({_NAME}){_JOINT}({_NAME})[ \t:,]+({_RATE}){_END}")
 
 
@@ -46,9 +46,9 @@ def read(part: Part) -> Iterator[Record]:
     for number, line in part.lines():
         if _COLUMNS.fullmatch(line):
             columns = re.findall(_NODE, line)
-        elif columns and (cells := _CELLS.fullmatch(line)):
-            values = re.sub(r"\|", " ", cells[2]).split()
-            yield from _row(cells[1], dict(zip(columns, values, strict=False)), part.cite(number, line))
+        elif columns and (cells := _cells(line)):
+            node, *values = cells
+            yield from _row(node, dict(zip(columns, values, strict=False)), part.cite(number, line))
             continue
         row = _ROW.fullmatch(line)
         if row and row[1] != row[2]:
@@ -57,6 +57,14 @@ def read(part: Part) -> Iterator[Record]:
             if known is None or (known.rate or 0) < rate:
                 best[key] = NodePair(key=key, a=row[1], b=row[2], rate=rate, cites={"rate": part.cite(number, line)})
     yield from best.values()
+
+
+def _cells(line: str) -> list[str]:
+    """The name of the node of a row, and its values. Empty: the line is no row."""
+    cells = line.replace("|", " ").split()
+    if not 3 < len(cells) <= _MOST + 1 or not re.fullmatch(_NODE, cells[0]):
+        return []
+    return cells if all(_CELL.fullmatch(cell) for cell in cells[1:]) else []
 
 
 def _row(node: str, values: Mapping[str, str], cite: Evidence) -> Iterator[NodePair]:

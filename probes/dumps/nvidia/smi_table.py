@@ -54,7 +54,9 @@ _SECOND = re.compile(
     r"\s+[^\s|]+\s+([^\s|][^|]*)\|"
 )
 # A GPU that does not answer: a message instead of the used memory.
-_MESSAGE = re.compile(r"\|\s*\S+\s+(\S+)\s+(\S+)\s+\S+\s*/\s*\S+\s*\|\s+([A-Z][A-Za-z]*(?: [A-Za-z]+){1,5})\s*\|")
+_MESSAGE = re.compile(
+    rf"\|\s*{_CELL}\s+({_CELL})\s+({_CELL})\s+{_CELL}\s*/\s*{_CELL}\s*\|\s+([A-Z][A-Za-z]*(?: [A-Za-z]+){{1,5}})\s*\|"
+)
 _THIRD = re.compile(r"\|\s+\|\s+\|\s+(Enabled|Disabled|N/A)\*?\s*\|")
 _UNCORRECTED = "ecc.errors.uncorrected.volatile.total"  # the column "Volatile Uncorr. ECC"
 _UNITS = re.compile(r"([0-9]{1,9})(MiB|W|C)")

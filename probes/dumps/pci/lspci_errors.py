@@ -16,5 +16,5 @@ _MEANT = ("DLP", "SDES", "TLP", "FCP", "CmpltTO", "CmpltAbrt", "UnxCmplt", "RxOF
 
 def uncorrected(found: re.Match[str]) -> Mapping[str, Any]:
     """The errors whose bits are set. None: no bit is set."""
-    names = tuple(name for name in re.findall(r"(\w+)\+", found[1]) if name in _MEANT)
+    names = tuple(name for name in re.findall(r"\b(\w{2,20})\+", found[1]) if name in _MEANT)
     return {"uncorrected": names or None}
