@@ -25,8 +25,8 @@ _END = re.compile(r"\"?[A-Za-z][\w .-]{2,40}\"?[ ]?:[ \t]*[\[{]?|\}[ \t]*,?")
 
 
 def read(part: Part) -> Iterator[Record]:
-    """The registered and the healthy number of each kind of device."""
-    found: dict[str, dict[str, tuple[int, Evidence]]] = {}
+    """The registered and the healthy number of each kind of device. A list that occurs again is of another output."""
+    found: dict[str, list[dict[str, tuple[int, Evidence]]]] = {}
     current = ""
     for number, line in part.lines():
         heads = [*_LISTS.finditer(line)]
@@ -34,9 +34,12 @@ def read(part: Part) -> Iterator[Record]:
             before = [head for head in heads if head.start() < one.start()]
             name = (before[-1][0] if before else current).strip('": ').lower()
             if name:
-                found.setdefault(one["name"], {})[name] = int(one["count"]), part.cite(number, line)
+                outputs = found.setdefault(one["name"], [{}])
+                if name in outputs[-1]:
+                    outputs.append({})
+                outputs[-1][name] = int(one["count"]), part.cite(number, line)
         current = heads[-1][0] if heads else current if _is_within(line) else ""
-    for name, lists in found.items():
+    for name, lists in ((name, lists) for name, outputs in found.items() for lists in outputs):
         yield OfferedDevices(
             key=name,
             **{field: count for field, (count, _) in lists.items()},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence, Set
+from itertools import pairwise
 from typing import NamedTuple
 
 from .prefixes import layers
@@ -50,10 +51,12 @@ def joined(text: str) -> Iterator[Joined]:
     if width <= _WIDEST_MAIL:
         broken = {number for number, line in enumerate(lines[:-1]) if _does_not_fit(line, lines[number + 1], width)}
     by_words = [_join(lines, broken, " ", 0, end)] if broken and not _begin_alike(lines, broken) else []
-    trust = _trust(lines, full, width) if full else 0
+    trust = (_trust(lines, full, width) or _of_log(lines, full)) if full else 0
     at_width = []
     if full and not _begin_alike(lines, full) and (len(full) < _MANY * len(lines) or text.lstrip().startswith(_OPENS)):
         at_width = [_join(lines, full, "", trust, end)]
+    if len(edged := _edged(lines)) >= _FEWEST and not edged <= full:
+        yield _join(lines, edged, " ", 2, end)
     yield from (*at_width, *by_words) if trust or width >= min(_USUAL) else (*by_words, *at_width)
 
 
@@ -87,6 +90,12 @@ def _trust(lines: Sequence[str], full: Set[int], width: int) -> int:
     return int(several or (width in _USUAL and len(words) == len(full)))
 
 
+def _of_log(lines: Sequence[str], full: Set[int]) -> int:
+    """1 if a log writes its prefix before all lines but those that continue full ones."""
+    rest = [line for number, line in enumerate(lines) if number - 1 not in full]
+    return int(len(rest) > 1 and next(layers(rest), None) is not None)
+
+
 def _continues(line: str) -> bool:
     """Whether it can be the rest of a line. A tab begins a line of a tool (lspci, ibv_devinfo)."""
     return bool(line.strip()) and not line.startswith("\t")
@@ -102,6 +111,18 @@ def _is_row(line: str, following: str) -> bool:
     begins, ends = line.lstrip().startswith(_EDGES), following.rstrip().endswith(_EDGES)
     whole = line.rstrip().endswith(_EDGES) or following.lstrip().startswith(("|  ", "| ", "+-", "+=", "|=", "|-"))
     return begins and ends and not whole
+
+
+def _edged(lines: Sequence[str]) -> set[int]:
+    """The rows of a table with edges that end on the next line."""
+    return {
+        number
+        for number, (line, following) in enumerate(pairwise(lines))
+        if line.lstrip().startswith(_EDGES)
+        and not line.rstrip().endswith(_EDGES)
+        and not following.lstrip().startswith(_EDGES)
+        and following.rstrip().endswith(_EDGES)
+    }
 
 
 def _does_not_fit(line: str, following: str, width: int) -> bool:

@@ -27,6 +27,7 @@ from .rows import Header, RateRow, header_of, row_of
 
 _UNIT = vocabulary.UNIT
 BEGIN = rf"(?:{vocabulary.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}))"
+_BETWEEN = 3  # lines
 _FEWEST_NODES = 4  # nodes whose own rates are compared
 _HOW = "write each row as 'gpu0 -> gpu1: 48.1 GB/s'"
 _GAPS = {
@@ -50,6 +51,8 @@ class _Report(Struct):
     records: list[Record] = field(default_factory=list)
     nodes: dict[str, tuple[NodePair, int]] = field(default_factory=dict)
     gaps: dict[str, list[int]] = field(default_factory=dict)
+    table: Header = Header()  # the last heading, and the line of its last row
+    last: int = 0
 
 
 def read(part: Part) -> Iterator[Record]:
@@ -70,9 +73,10 @@ def read(part: Part) -> Iterator[Record]:
             words = tuple(word for word in words if word.kind != "name")
         if found := header_of(words):
             header, in_table = found, "|" in line
+            report.table, report.last = header, number
         elif any(word.kind in ("number", "unit") for word in words):
             header = Header() if header.factor and any(word.kind == "unit" for word in words) else header
-            row = row_of(words, header)
+            row, header = _row(report, words, header, number)
             row.marks |= {way} if way and not row.pairs and not row.marks & {"upward", "downward"} else set()
             row.machine = below is not None
             _take(report, row, header, number, part.cite(number, line))
@@ -81,6 +85,16 @@ def read(part: Part) -> Iterator[Record]:
     yield from implied_gpus(report.records)
     yield from _nodes(report)
     yield from _gaps(report)
+
+
+def _row(report: _Report, words: Sequence[vocabulary.Word], header: Header, number: int) -> tuple[RateRow, Header]:
+    """The row and its heading, also behind a few lines of another program that wrote to the same terminal."""
+    row = row_of(words, header)
+    if _gap(row) == "unit" and number - report.last <= _BETWEEN and row_of(words, report.table).rates:
+        row, header = row_of(words, report.table), report.table
+    if header is report.table and row.rates:
+        report.last = number
+    return row, header
 
 
 def _cells(line: str) -> str:

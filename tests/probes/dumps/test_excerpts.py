@@ -88,3 +88,19 @@ def test_a_fact_needs_the_line_of_its_device() -> None:
 def test_each_exception_has_a_reason() -> None:
     keys = {"reader", "sample", "changes", "text", "explicit", "reason"}
     assert all(one["reason"] and set(one) <= keys for one in known())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reader", "name"),
+    [
+        ("smi_table", "wrapped between words"),
+        ("kernel_text", "wrapped at 60"),
+        ("rates", "other lines in between"),
+        ("kubernetes_node", "two machines spliced"),
+        ("fabric_log", "two machines spliced"),
+    ],
+)
+def test_no_excerpt_that_shows_a_fault_is_ok(reader: str, name: str) -> None:
+    found = counts(rows(samples(reader), name))
+    assert (found["samples"] > 0, found["blind"]) == (True, 0)
