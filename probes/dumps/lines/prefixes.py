@@ -117,5 +117,8 @@ def _without(lines: Sequence[str], kind: _Kind, first: str) -> list[str]:
         (len(first) if line.startswith(first) else 0) if kind.constant else found.end() if found else 0
         for line, found in ((line, None if kind.constant else kind.pattern.match(line)) for line in lines)
     ]
+    if kind.constant and first.endswith("]") and sum(first in line[len(first) :] for line in lines) * 2 > len(lines):
+        # the launcher writes it before each piece of a line ("[0]   1048576 ... -1[0]   162.5 ...")
+        lines = [line[: len(first)] + line[len(first) :].replace(first, " " * len(first)) for line in lines]
     blank = all(line[end : end + 1] in (" ", "\t", "") for line, end in zip(lines, ends, strict=True) if end)
     return [line[end + blank if end else 0 :] for line, end in zip(lines, ends, strict=True)]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ....models.facts.gpu import Gpu
+from ....models.facts.gpu import Gpu, GpuLink
 from ....models.facts.machine import Net, Pci, Port, Rdma
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
@@ -17,6 +17,7 @@ from ..core.fields import FactCollector
 from ..core.part import Part
 from ..host.nccl_values import pci_address
 from ..lines.markup import cells_of
+from . import links_down
 from .statement import Statement, statement
 from .words import DEVICES, Word, clauses, words
 
@@ -106,6 +107,8 @@ def _take(found: FactCollector, line: str, cite: Evidence) -> bool:
     kinds = {word.kind for word in named}
     if said is None or len(kinds - {"pci"}) > 1 or _TWO_STATEMENTS.search("".join(map(_letter, every))):
         return False
+    if kinds == {"gpu"} and _take_links(found, every, cite):
+        return True
     kind = next((one for one in _FACTS if one in kinds), None)
     values = _FACTS[kind](said) if kind else {}
     if kind == "pci" and any(word.text == "gpu" for word in every):
@@ -115,6 +118,17 @@ def _take(found: FactCollector, line: str, cite: Evidence) -> bool:
     for key in [key for word in named if word.kind == kind for key in _keys(word)]:
         _add(found, kind, key, cite, values)
     return True
+
+
+def _take_links(found: FactCollector, every: Sequence[Word], cite: Evidence) -> bool:
+    """Add the NVLinks of GPUs that the line calls down. False: it is about something else."""
+    numbers, counts = links_down.named(every), links_down.counted(every)
+    for key in [key for word in every if word.kind == "gpu" and (numbers or counts) for key in _keys(word)]:
+        up, present = counts or (None, None)
+        found.add(Gpu, key, cite, nvlinks=up, nvlinks_present=present)
+        for number in numbers if not counts else ():
+            found.add(GpuLink, f"{key}/nvlink{number}", cite, gpu=key, kind="nvlink", active=False)
+    return bool(numbers or counts)
 
 
 def _letter(word: Word) -> str:

@@ -20,7 +20,7 @@ _ENDS = re.compile(r"[);|]")  # a mark does not apply behind these signs
 _ALL_LANES, _GENERATIONS = 16, range(1, 8)
 # A number alone has the unit of ibstat ("rate") or of ethtool and sysfs ("speed").
 _BARE_RATES: Mapping[str, Callable[[float], float]] = {"rate": from_gigabits, "mbits": from_megabits}
-_STATES = {"init": "INIT", "initializing": "INIT", "up": "ACTIVE", "nocarrier": "DOWN"}
+_STATES = {"init": "INIT", "initializing": "INIT", "up": "ACTIVE", "nocarrier": "DOWN", "inactive": "DOWN"}
 _PHYSICAL = {"linkup": "LinkUp", "polling": "Polling", "disabled": "Disabled", "sleep": "Sleep", "linkdown": "Down"}
 _LINKS = r"(?:nv)?links?"
 _BAD = r"(?:uncorrect(?:able|ed)|dbe|double bit)"
@@ -29,7 +29,7 @@ _YES = r"(?:(?P<no>no|false|none|not active)|yes|true|active)"
 _COUNTED = {
     "ecc_uncorrected": rf"{_BAD}(?: ecc)?(?: errors?)? (?P<after>\d+)|(?P<before>\d+) {_BAD}",
     "nvlinks": rf"(?P<before>\d+)(?: (?:of|/|out of) \d+)? (?:active )?{_LINKS}(?: are)?(?: (?:up|active)|$)"
-    r"|nvlinks?(?: count| number| links?| up| active)* (?P<after>\d+)",
+    r"|(?:nvlinks|nvlink(?: count| number| links| up| active))(?: count| number| links?| up| active)* (?P<after>\d+)",
     "nvlinks_present": rf"\d+ (?:of|/|out of) (?P<before>\d+) (?:active )?{_LINKS}"
     r"|nvlinks?(?: up| active)? \d+ (?:of|/|out of) (?P<after>\d+)",
 }

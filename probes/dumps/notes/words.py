@@ -29,7 +29,7 @@ _GONE = (
 _SPEED = r"(?:[0-9]{1,2}(?:\.[0-9])?[ ]?gt/s|(?:pcie?[ ]?)?gen(?:eration)?[ .-]?[1-7]|pcie?[ ]?[1-7]\.0)(?![\w.])"
 _RATE = r"[0-9]{1,6}(?:\.[0-9]{1,3})?[ ]?[gm]b(?:it)?(?:/s(?:ec)?|ps|s/s(?:ec)?)(?![\w/])"
 _STATE = (
-    r"(?:(?:port_)?(?:active|down|init(?:ializing)?|armed)|link[_ ]?(?:up|down)|polling|disabled|sleep"
+    r"(?:(?:port_)?(?:active|inactive|down|init(?:ializing)?|armed)|link[_ ]?(?:up|down)|polling|disabled|sleep"
     r"|no[- ]carrier|up)(?![\w])"
 )
 _MOST = "max maximum capable cap able rated supported supports support of out possible maximal lnkcap full in allows"

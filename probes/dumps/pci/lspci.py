@@ -27,8 +27,7 @@ from .lspci_hex import ROW, SETPCI, registers, space_of, verbose
 
 __all__ = ["ANY_LINE", "BEGIN", "full_address", "read"]
 
-# "0000:53:00.0 3D controller [0302]: NVIDIA ...", with -n "53:00.0 0302: 10de:2330"; or single lines that grep
-# selected.
+# "0000:53:00.0 3D controller [0302]: NVIDIA ...", with -n "53:00.0 0302: 10de:2330"; or single lines from grep
 BEGIN = (
     r"^[ \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:\"?[A-Z3][\w /.()-]{2,60}(?: \[[0-9a-f]{4}\])?|"
     r"(?:Class )?\[?[0-9a-f]{4}\]?): [^\n]|^[ \t]*(?:(?:Dev|Lnk|ACS)(?:Cap|Ctl|Sta)2?|[UC]ESta):[ \t]"
@@ -235,9 +234,10 @@ def _subsystem(found: re.Match[str]) -> Mapping[str, Any]:
 
 
 # The width needs a delimiter after it: in a truncated text, "x1" can be the beginning of "x16".
+_END = r"[,\s(`;.)]"
 _GT = r"(\d{1,3}(?:\.\d{1,2})?|(?i:unknown))(?:GT/s)?"
-_STATUS = re.compile(rf"LnkSta:\s+Speed {_GT}( \(\w+\))?, Width x(\d{{1,3}})(?:( \(\w+\))|(?=[,\s(]))")
-_CAPABLE = re.compile(rf"LnkCap:\s+(?:Port #\d+, )?Speed {_GT}, Width x(\d{{1,3}})(?=[,\s(])")
+_STATUS = re.compile(rf"LnkSta:\s+Speed {_GT}( \(\w+\))?, Width x(\d{{1,3}})(?:( \(\w+\))|(?={_END}))")
+_CAPABLE = re.compile(rf"LnkCap:\s+(?:Port #\d+, )?Speed {_GT}, Width x(\d{{1,3}})(?={_END})")
 _ACS = re.compile(r"ACSCtl:[ \t]+(?:\w+[+-][ \t]*){7}(?=\n|$)")
 _LINE = r"[ \t]*([^\n\t]{1,100}?)[ \t]*(?:\n|$)"
 # By the first word of the line. A search for these few words is fast in a long text.

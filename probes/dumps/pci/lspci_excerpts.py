@@ -20,7 +20,8 @@ _ONCE = re.compile(rf"^[ \t]*({_NAMES}|Control: I/O|DevCtl:|Bus:|DevCap:|LnkCtl:
 _GAP = re.compile(r"^[ \t]*(?:\[?\.{3}\]?|<snip>|\[?snip\]?)[^\n]*\n", re.MULTILINE | re.IGNORECASE)
 _LINE = re.compile(
     rf"({_NAMES}|Region [12]:|RlxdOrd|MaxPayload(?= \d{{3,4}} bytes, MaxReadReq)|BAR [12]: current size:"
-    r"|Express \(v\d\)(?= (?:Root|Downstream) Port)|TrErr[+-](?= Train))[^\n]*"
+    r"|Express \(v\d\)(?= (?:Root|Downstream) Port)|TrErr[+-](?= Train))"
+    r"(?:(?!LnkCap:|LnkSta:)[^\n])*"  # a sentence can have both
 )
 _BAR1 = re.compile(
     r"Region [12]: (?:\[virtual\] )?Memory at [0-9a-f]+ \(64-bit, prefetchable\)[^\n]*\[size=(\d{1,6}[KMGT])\]"
