@@ -133,8 +133,8 @@ class Coverage(Struct, frozen=True):
 
 
 class Range(Struct, frozen=True):
-    """Factors by which something takes longer: with full overlap of messages and compute, with usual overlap, with
-    none.
+    """Factors by which something takes longer: with more overlap of messages and compute than usual, with the usual
+    overlap, with less.
     """
 
     least: float

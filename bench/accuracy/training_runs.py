@@ -36,7 +36,7 @@ class Published(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tokens: float | None = None
     source: str
     held_back: bool = False
-    later: bool = False  # held back before the present formulas were chosen
+    later: bool = False  # held back, and collected after the formulas before the present ones were chosen
 
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,18 +65,24 @@ class Result(Struct, frozen=True):
 
 def main() -> int:
     """Print the table. Returns the exit code."""
-    results = [_result(run, file.network) for file in (read(),) for run in file.run]
+    results = compared()
     _print_runs(results)
     print()
     _print_summary("fitted sources", [one for one in results if not one.run.held_back])
     _print_summary("held back", [one for one in results if one.run.held_back])
-    _print_summary("of these, held back before the present formulas", [one for one in results if one.run.later])
+    _print_summary("of these, of the later pages", [one for one in results if one.run.later])
     return 0
 
 
 def read() -> _File:
     """All runs and their models."""
     return msgspec.toml.decode(RUNS.read_bytes(), type=_File)
+
+
+def compared() -> list[Result]:
+    """Each run beside its estimate."""
+    file = read()
+    return [_result(run, file.network) for run in file.run]
 
 
 def _result(run: Published, further: Sequence[Network]) -> Result:
@@ -105,6 +111,7 @@ def _print_summary(what: str, results: Sequence[Result]) -> None:
     for kind, mine in (
         ("mixtures of experts", [one for one in results if one.experts]),
         ("dense models", [one for one in results if not one.experts]),
+        ("all", results),
     ):
         if not mine:
             continue

@@ -18,7 +18,7 @@ _STYLES = dict(zip(_NAMES, PARTS, strict=True))
 _MOST = 30  # layouts in one picture
 _WIDTH, _TOP, _BOTTOM = 960.0, 52.0, 58.0
 _ROW, _BAR = 26.0, 16.0  # pixels of a row, and of its bar
-_NOTE = "Bars: seconds of a step, with the usual overlap. Thin line: from full overlap of messages to none."
+_NOTE = "Bars: seconds of a step, with the usual overlap. Thin line: from fastest to slowest."
 
 
 def as_svg(plan: Plan, steps: Sequence[Step]) -> str:

@@ -97,8 +97,8 @@ def _longer(whole: str, training: Training, at_least: bool) -> str:
         return whole
     least, usual, most = ((factor - 1) * 100 for factor in (factors.least, factors.usual, factors.most))
     return (
-        f"{whole} takes {'at least ' * at_least}{usual:.3g} % longer ({least:.3g} % where all messages hide behind "
-        f"computing, {most:.3g} % where none does): {training.gpu_hours_a_day:,.0f} GPU-hours a day, as all wait for "
+        f"{whole} takes {'at least ' * at_least}{usual:.3g} % longer ({least:.3g} % with more overlap of messages and "
+        f"computing, {most:.3g} % with less): {training.gpu_hours_a_day:,.0f} GPU-hours a day, as all wait for "
         "this node"
     )
 

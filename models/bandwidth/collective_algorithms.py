@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ..catalog.collectives import Collective, Transport, collectives, transport_of
 from ..catalog.links import Links
-from ..catalog.nearest_collectives import Nearest, converted, median_of, votes_of
+from ..catalog.nearest_collectives import Nearest, converted, library_of, median_of, votes_of
 from ..facts.averages import median
 from . import network_tiers as over
 from .collectives import bus_factor
@@ -32,6 +32,7 @@ _SWITCHED = 8  # number of ranks in the measured bus bandwidths of reductions in
 # platforms give (bench/accuracy/collectives/collective_curves.py).
 SPREAD = 1.4
 _MARGINS, _MARGINS_BETWEEN = (2.0, 1.6, 1.3), (3.0, 2.0, 1.5)  # inside a node, between nodes
+_SINGLE = 2.0  # spread of a machine type of which one source is known
 _OTHER_LINKS = 1.5  # factor on the spread if no row is of the grade
 _BETWEEN = 0.9  # factor on the low, and its inverse on the high, of shares between nodes
 RING, SWITCHED, DIRECT, SENT = "all_reduce", "all_reduce-nvls", "alltoall", "sendrecv"
@@ -121,7 +122,8 @@ def algorithms_of(
     near[SWITCHED] = _algorithm(known, [one for one in reduced if one.way == "in-network"], _once, switched)
     direct = attainable(grade, DIRECT, known=links) or ring
     near[DIRECT] = _algorithm(known, [*exchanged, *stand_ins], _peers, direct)
-    between = replace(known, grade="", transport=transport or transport_of(machine))  # the GPU links do not matter
+    carrier = transport or transport_of(machine)
+    between = replace(known, grade="", transport=carrier, library=library_of(grade))  # the GPU links do not matter
     return Algorithms(near, _between([one for one in measured if one.nodes > 1], between))
 
 
@@ -143,7 +145,8 @@ def _between(rows: Sequence[Collective], known: Nearest) -> dict[str, Algorithm]
         found = _algorithm(known, chosen, _hops, _of_rows(known, chosen), _levels)
         far[op] = replace(found, once=_once_of(known, mine))
     exchanged = [one for one in rows if one.op == DIRECT]
-    far[DIRECT] = _algorithm(known, exchanged, _peers, _of_rows(known, exchanged))
+    either = replace(known, library=None)  # messages between pairs of GPUs take as long in both libraries
+    far[DIRECT] = _algorithm(either, exchanged, _peers, _of_rows(either, exchanged))
     far |= {"broadcast": far[RING], "reduce_scatter": far["all_gather"]}
     return far | {SENT: _sent(far[RING], known, [one for one in rows if one.op == SENT])}
 
@@ -231,7 +234,7 @@ def _spread(known: Nearest, rows: Sequence[Collective], times: Callable[[Collect
     near = known.nearest(rows)
     votes = votes_of(near, lambda one: one.startup and one.startup / times(one))
     if not votes or any(known.machine in one.machines for one in near):
-        return SPREAD
+        return SPREAD if len(votes) > 1 else _SINGLE
     margins = _MARGINS_BETWEEN if known.transport else _MARGINS
     usual, margin = median(votes), margins[min(len(votes), len(margins)) - 1]
     spread = max(SPREAD, margin * max(max(votes) / usual, usual / min(votes)))

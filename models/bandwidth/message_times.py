@@ -146,7 +146,8 @@ def one_shot(group: Sequence[Level], algorithms: Algorithms, inside: str) -> Pac
 
 def _in_node(op: str, one: Level, algorithms: Algorithms, switched: bool) -> Pace:
     if reduces_in_switches(op, one.children, switched):
-        return once(one, algorithms.near[SWITCHED])
+        pace = once(one, algorithms.near[SWITCHED])
+        return replace(pace, startup=pace.startup * over.boards(one.children))
     algorithm, passes = algorithms.near[op], _PASSES.get(op, 1)
     steps = passes * (one.children - 1)
     depth = passes * math.ceil(math.log2(one.children))

@@ -17,8 +17,11 @@ from msgspec.structs import replace
 
 from . import collectives
 
-_RING, _TREE, _NVLS, _NET = 3.4e-6, 4.0e-6, 25e-6, 14e-6  # seconds (NCCL src/graph/tuning.cc, protocol Simple)
+# Seconds of a step inside a node and of a hop between nodes (NCCL src/graph/tuning.cc)
+_RING, _NVLS, _NET = 3.4e-6, 25e-6, 14e-6  # protocol Simple
 _RING_LL128, _NET_LL128 = 1.9e-6, 4.0e-6
+_TREE_LL128, _TREE_NET_LL128 = 1.2e-6, 8.5e-6  # of a tree
+_BOARD, _GROWTH = 8, 0.8  # GPUs of a board, and how the startup time grows with more
 
 
 class Level(Struct, frozen=True):
@@ -71,15 +74,24 @@ def between(op: str, inside: int, far: Sequence[Level], once: bool = False) -> f
 def hops(op: str, inside: int, nodes: int, switched: bool = False) -> float:
     """Consecutive steps between nodes, in units of one hop over the network, for nodes with `inside` GPUs of the group.
 
-    The steps of an AllReduce are those of NCCL's model (src/graph/tuning.cc, protocol Simple): up a tree and down. A
-    step inside a node takes part of the time of a hop. The steps of a ring overlap, so that they only bound the time
-    of AllGathers from below (`ring_latency`).
+    The steps of an AllReduce are those of NCCL's model (src/graph/tuning.cc): up a tree and down, with the protocol
+    LL128, or with Simple if the switches of a node reduce. A step inside a node takes part of the time of a hop. The
+    steps of a ring overlap, so that they only bound the time of AllGathers from below (`ring_latency`).
     """
     depth = math.ceil(math.log2(nodes))
     if op in ("all_gather", "reduce_scatter"):
         return depth
-    below_nic = _NVLS / 2 if switched else (inside - 1) * _TREE
-    return (2 if op == "all_reduce" else 1) * (depth + below_nic / _NET)
+    below_nic = _NVLS / 2 / _NET * boards(inside) if switched else (inside - 1) * _TREE_LL128 / _TREE_NET_LL128
+    return (2 if op == "all_reduce" else 1) * (depth + below_nic)
+
+
+def boards(gpus: int) -> float:
+    """The startup time of a reduction in switches, relative to a board with eight GPUs.
+
+    It grows a little less than the number of boards: 0.7 ms between two racks of 64 GB200, 0.23 ms between two boards
+    of H200 (collectives.toml).
+    """
+    return max(1.0, math.pow(gpus / _BOARD, _GROWTH))
 
 
 def ring_latency(inside: int, nodes: int, simple: bool = False) -> float:

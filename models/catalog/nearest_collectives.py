@@ -26,6 +26,7 @@ class Nearest(Struct, frozen=True):
     grade: str
     machine: str
     transport: Transport | None = None
+    library: str | None = None  # between nodes: RCCL starts otherwise than NCCL
 
     def nearest(self, rows: Sequence[Collective]) -> Sequence[Collective]:
         """Rows of the machine type; else of the grade or transport, of the kind of links, or all."""
@@ -41,8 +42,15 @@ class Nearest(Struct, frozen=True):
         return [one for one in rows if self.machine and self.machine in one.machines]
 
     def of_transport(self, rows: Sequence[Collective]) -> Sequence[Collective]:
-        """Rows whose messages between nodes are carried as here."""
-        return [one for one in rows if one.transport == self.transport]
+        """Rows whose messages between nodes are carried as here, of the same library if there are any."""
+        carried = [one for one in rows if one.transport == self.transport]
+        own = [one for one in carried if self.library in (None, library_of(one.grade))]
+        return own or carried
+
+
+def library_of(grade: str) -> str:
+    """The library of collectives for GPUs with such links."""
+    return "RCCL" if grade.startswith("xgmi") else "NCCL"
 
 
 def converted(one: Collective, gather: bool, way: Literal["ring", "in-network"]) -> Collective:

@@ -32,8 +32,8 @@ def cost_of(snapshot: Snapshot, spec: JobSpec, impact: Impact, levels: Iterable[
     """The cost for a job over nodes like this one, of which only this one has the findings.
 
     Every GPU waits for the slowest, so one node slows all. The program decides how many messages overlap with compute:
-    Range.least assumes all possible overlap, Range.most assumes none. There is no range if the job cannot run, or if no
-    factor is known. Raises UnknownCost.
+    Range.least assumes more than usual, Range.most less (step_time.py). There is no range if the job cannot run, or if
+    no factor is known. Raises UnknownCost.
     """
     layout, cluster = cluster_for(snapshot, spec)
     try:

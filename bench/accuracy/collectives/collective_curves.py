@@ -199,7 +199,7 @@ def _print_summary(results: Sequence[Result]) -> int:
 
 def _print_held_back(results: Sequence[Result]) -> None:
     later = [one for one in results if SETUPS[one.name].later]
-    for what, some in (("held back", results), ("of these, held back before the present formulas", later)):
+    for what, some in (("held back", results), ("of these, collected later", later)):
         errors = [abs(error) for one in some for error in one.errors]
         near, inside = sum(error <= NEAR for error in errors), sum(one.inside for one in some)
         platforms = len({SETUPS[one.name].platform for one in some})

@@ -21,7 +21,7 @@ class Setup(Struct, frozen=True):
     switched: bool = False
     held_back: bool = False  # no row of the catalog comes from this platform
     machine: str = ""  # type in platforms.toml, if the catalog can have rows of it
-    later: bool = False  # held back before the present formulas were chosen
+    later: bool = False  # held back, and collected after the formulas before the present ones were chosen
     transport: Transport | None = None  # between nodes, if the machine type does not decide
 
 
@@ -101,4 +101,12 @@ SETUPS: Mapping[str, Setup] = {
         "A3 Mega dstack", "nvlink4", 8, 450e9, 2, 200e9, True, True, MEGA, later=True
     ),
     "2 nodes of A3 Mega, NeMo lab": Setup("A3 Mega lab", "nvlink4", 8, 450e9, 2, 200e9, True, True, MEGA, later=True),
+    # Of five later sources in alphabetical order, every second one is held back, from the second one on.
+    "2 nodes of A3 Mega create fork": Setup("A3 Mega fork", "nvlink4", 8, 450e9, 2, 200e9, True, machine=MEGA),
+    "2 nodes of p5 EKS": Setup("AWS p5 EKS", "nvlink4", 8, 450e9, 2, 400e9, True, True, "aws-p5.48xlarge", later=True),
+    "GB200 72 GPUs CoreWeave": Setup("CoreWeave GB200", "nvlink5", 72, 900e9, switched=True),
+    "GB200 2 racks of 72 GPUs CoreWeave": Setup("CoreWeave GB200", "nvlink5", 72, 900e9, 2, 3600e9, True),
+    "GB200 20 racks of 72 GPUs CoreWeave": Setup("CoreWeave GB200", "nvlink5", 72, 900e9, 20, 3600e9, True),
+    "GB300 16 GPUs OKE": Setup("OCI GB300 OKE", "nvlink5", 16, 900e9, switched=True, held_back=True, later=True),
+    "2 nodes of 8xH200 OCI": Setup("OCI H200", "nvlink4", 8, 450e9, 2, 400e9, True),
 }

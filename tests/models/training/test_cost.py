@@ -176,9 +176,9 @@ def test_in_words() -> None:
     )
     assert shown(training, all_reduce=1.059, alltoall=1.059, all_reduce_at_fabric=1.587) == [
         "COST",
-        "  llama3-70b,tp=8,dp=64,tokens=4M on 512 GPUs: a step of 8.53 s takes 6.9 % longer (0 % where",
-        "    all messages hide behind computing, 10 % where none does): 793 GPU-hours a day, as all wait",
-        "    for this node",
+        "  llama3-70b,tp=8,dp=64,tokens=4M on 512 GPUs: a step of 8.53 s takes 6.9 % longer (0 % with",
+        "    more overlap of messages and computing, 10 % with less): 793 GPU-hours a day, as all wait for",
+        "    this node",
         "  all_reduce and alltoall inside the node take 1.06 times as long; all_reduce over the fabric",
         "    takes 1.59 times as long",
         "  gradients limit a step below 1,707 tokens per GPU, without the findings below 1,078",
