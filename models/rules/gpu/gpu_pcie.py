@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from ...facts.gpu import Gpu
@@ -110,8 +111,8 @@ def can_be_narrow(snapshot: Snapshot, gpu: Gpu) -> bool:
 def with_all_lanes(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding | NotChecked]:
     """below_evidence(), or a gap: a dump says neither how many lanes the GPU supports, nor how many it should have."""
     width = gpu.pcie_width or 0
-    known = width >= _LANES or gpu.pcie_max_width or gpu.pcie_wanted_width or gpu_product(snapshot, gpu)
-    if snapshot.origin == "dumps" and not known and not driver_claim(snapshot, gpu, width).supports:
+    supports = driver_claim(snapshot, gpu, width).supports
+    if snapshot.origin == "dumps" and not has_known_lanes(snapshot, gpu) and {one.by for one in supports} <= {"cohort"}:
         yield NotChecked(
             what="Gpu.pcie_width",
             subject=subject_of(gpu),
@@ -121,6 +122,12 @@ def with_all_lanes(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding | NotChecke
         )
     else:
         yield from below_evidence(snapshot, gpu)
+
+
+def has_known_lanes(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Whether the link has all lanes, or something says how many the GPU supports. Equal GPUs can all have too few."""
+    known = gpu.pcie_max_width or gpu.pcie_wanted_width or gpu_product(snapshot, gpu)
+    return (gpu.pcie_width or 0) >= _LANES or bool(known)
 
 
 def below_evidence(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
@@ -160,6 +167,11 @@ def slower(snapshot: Snapshot, gpu: Gpu) -> float | None:
     return most if _busy(gpu) and most and gpu.pcie_speed and gpu.pcie_speed < most else None
 
 
+def _shows_speed(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Whether the speed can be judged: under load, or at the speed that the GPU supports."""
+    return _busy(gpu) or (gpu.pcie_speed or 0.0) >= (gpu.pcie_max_speed or math.inf)
+
+
 def _lanes(value: float) -> str:
     return f"x{value:.0f}"
 
@@ -183,10 +195,12 @@ def _below(row: _Row) -> Rule:
     cards in slots of different width can be intended. So it is critical only in guests and for GPUs on a baseboard.
     """
     code, field, unit, find, word = row
+    tells = has_known_lanes if field == "pcie_width" else _shows_speed
 
     def where(snapshot: Snapshot, node: Node) -> bool:
-        shown = (gpu for gpu in snapshot.of(Gpu).values() if getattr(gpu, field) is not None)
-        return any(is_hidden(snapshot, gpu) and has_equal(snapshot, gpu) for gpu in shown)
+        shown = [gpu for gpu in snapshot.of(Gpu).values() if getattr(gpu, field) is not None]
+        telling = snapshot.origin != "dumps" or any(find(snapshot, gpu) or tells(snapshot, gpu) for gpu in shown)
+        return telling and any(is_hidden(snapshot, gpu) and has_equal(snapshot, gpu) for gpu in shown)
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         for gpu in snapshot.of(Gpu).values():

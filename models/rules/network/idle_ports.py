@@ -1,4 +1,4 @@
-"""Texts in which most RDMA ports are down, and nothing says that cables belong there.
+"""Texts in which most RDMA ports or all network devices are down, and nothing says that cables belong there.
 
 A node has spare ports, and a network device of InfiniBand is down where nobody uses IP over it. So such a text shows
 neither a fault nor health.
@@ -7,6 +7,7 @@ neither a fault nor health.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from ...facts.machine import Net, Node, Port
 from ...facts.reason import Reason
@@ -63,6 +64,19 @@ def idle(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
     yield from gap(snapshot, "Port.state", "node", Reason.INCOMPLETE, why, _HOW)
 
 
+def nets_are_down(snapshot: Snapshot, node: Node) -> bool:
+    """Select texts in which all network devices are down, and no RDMA port is shown."""
+    states = [up(net) for net in snapshot.of(Net).values()]
+    return snapshot.origin == "dumps" and False in states and True not in states and not snapshot.of(Port)
+
+
+def idle_nets(snapshot: Snapshot, node: Node) -> Iterator[NotChecked]:
+    """A gap: such a text shows neither a fault nor health."""
+    names = ", ".join(islice(snapshot.of(Net), 4))
+    why = f"no network device is up ({names}), and nothing says which should be"
+    yield from gap(snapshot, "Net.carrier", "node", Reason.INCOMPLETE, why, "ip -br link; ethtool of each device")
+
+
 def _information(snapshot: Snapshot, down: list[Port]) -> Finding:
     names = ", ".join(port.key for port in down[:8]) + (" and more" if len(down) > 8 else "")
     network = snapshot.of(Net).get(down[0].netdev or "")
@@ -81,4 +95,7 @@ def _information(snapshot: Snapshot, down: list[Port]) -> Finding:
     )
 
 
-RULES = (Rule("nic-port-down", Node, (), idle, are_down),)
+RULES = (
+    Rule("nic-port-down", Node, (), idle, are_down),
+    Rule("nic-port-down", Node, (), idle_nets, nets_are_down),
+)

@@ -23,6 +23,7 @@ _BARE_RATES: Mapping[str, Callable[[float], float]] = {"rate": from_gigabits, "m
 _STATES = {"init": "INIT", "initializing": "INIT", "up": "ACTIVE", "nocarrier": "DOWN", "inactive": "DOWN"}
 _PHYSICAL = {"linkup": "LinkUp", "polling": "Polling", "disabled": "Disabled", "sleep": "Sleep", "linkdown": "Down"}
 _LINKS = r"(?:nv)?links?"
+_NOT_THE_GPU = ("not", "no", "link", "links", "nvlink", "nvlinks")  # "GPU 3 is not missing", "link 7 of GPU 2 is lost"
 _BAD = r"(?:uncorrect(?:able|ed)|dbe|double bit)"
 _YES = r"(?:(?P<no>no|false|none|not active)|yes|true|active)"
 # Fields of a Gpu: the count, as the group before or after the name
@@ -75,7 +76,10 @@ def statement(words: Sequence[Word], others: Sequence[Word] = ()) -> Statement |
     if not (_read(found, words, "now") and _read(found, others, "wanted")):
         return None
     found.gpu = _of_gpu(" ".join(word.text for word in words))
-    if gone := next((word.text for word in words if word.kind == "gone"), None):
+    gone = next((word.text for word in words if word.kind == "gone"), None)
+    if gone and any(word.text in _NOT_THE_GPU for word in words):
+        return None
+    if gone:
         found.gpu["failure"] = f"GPU is lost: {gone}"
     return found
 
