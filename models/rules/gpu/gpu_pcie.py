@@ -185,6 +185,7 @@ _BELOW = (  # code, field, unit, function that finds the usual value, format of 
     ("pcie-link-narrow", "pcie_width", "lanes", narrower, _lanes),
     ("pcie-link-slow", "pcie_speed", "transfers_per_second", slower, as_transfers),
 )
+_TELLS = {"pcie_width": has_known_lanes, "pcie_speed": _shows_speed}  # whether the value of a dump can be judged
 _Row = tuple[str, str, str, Callable[[Snapshot, Gpu], "float | None"], Callable[[float], str]]
 
 
@@ -195,11 +196,12 @@ def _below(row: _Row) -> Rule:
     cards in slots of different width can be intended. So it is critical only in guests and for GPUs on a baseboard.
     """
     code, field, unit, find, word = row
-    tells = has_known_lanes if field == "pcie_width" else _shows_speed
 
     def where(snapshot: Snapshot, node: Node) -> bool:
         shown = [gpu for gpu in snapshot.of(Gpu).values() if getattr(gpu, field) is not None]
-        telling = snapshot.origin != "dumps" or any(find(snapshot, gpu) or tells(snapshot, gpu) for gpu in shown)
+        telling = snapshot.origin != "dumps" or any(
+            find(snapshot, gpu) or _TELLS[field](snapshot, gpu) for gpu in shown
+        )
         return telling and any(is_hidden(snapshot, gpu) and has_equal(snapshot, gpu) for gpu in shown)
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
