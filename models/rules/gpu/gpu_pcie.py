@@ -181,12 +181,18 @@ def has_equal(snapshot: Snapshot, gpu: Gpu) -> bool:
     return snapshot.origin != "dumps" or len(gpu_cohort(snapshot, gpu)) >= _SMALLEST_COHORT
 
 
-_BELOW = (  # code, field, unit, function that finds the usual value, format of a value
-    ("pcie-link-narrow", "pcie_width", "lanes", narrower, _lanes),
-    ("pcie-link-slow", "pcie_speed", "transfers_per_second", slower, as_transfers),
+_BELOW = (  # code, field, unit, functions that find the usual value and whether that of a dump tells, format of a value
+    ("pcie-link-narrow", "pcie_width", "lanes", narrower, has_known_lanes, _lanes),
+    ("pcie-link-slow", "pcie_speed", "transfers_per_second", slower, _shows_speed, as_transfers),
 )
-_TELLS = {"pcie_width": has_known_lanes, "pcie_speed": _shows_speed}  # whether the value of a dump can be judged
-_Row = tuple[str, str, str, Callable[[Snapshot, Gpu], "float | None"], Callable[[float], str]]
+_Row = tuple[
+    str,
+    str,
+    str,
+    Callable[[Snapshot, Gpu], "float | None"],
+    Callable[[Snapshot, Gpu], bool],
+    Callable[[float], str],
+]
 
 
 def _below(row: _Row) -> Rule:
@@ -195,13 +201,11 @@ def _below(row: _Row) -> Rule:
     The GPU's own maximum is no reference: an A10G or a T4 with 16 lanes in a slot of eight lanes is normal. Equal
     cards in slots of different width can be intended. So it is critical only in guests and for GPUs on a baseboard.
     """
-    code, field, unit, find, word = row
+    code, field, unit, find, tells, word = row
 
     def where(snapshot: Snapshot, node: Node) -> bool:
         shown = [gpu for gpu in snapshot.of(Gpu).values() if getattr(gpu, field) is not None]
-        telling = snapshot.origin != "dumps" or any(
-            find(snapshot, gpu) or _TELLS[field](snapshot, gpu) for gpu in shown
-        )
+        telling = snapshot.origin != "dumps" or any(find(snapshot, gpu) or tells(snapshot, gpu) for gpu in shown)
         return telling and any(is_hidden(snapshot, gpu) and has_equal(snapshot, gpu) for gpu in shown)
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
