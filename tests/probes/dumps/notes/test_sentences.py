@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from itertools import product
+
+import pytest
 
 from bench.accuracy.excerpts.reading import read
 
@@ -140,12 +144,34 @@ HEALTHY = (
 )
 
 
-def test_no_sentence_about_a_fault_is_ok() -> None:
-    texts = [f"{device} {fault}\n" for device, fault in product(DEVICES, FAULTS)]
+def _short(state: str) -> str:
+    return state.removeprefix("is ").removeprefix("has ").removeprefix("was ")
+
+
+FORMS: Mapping[str, Callable[[str, str], str]] = {
+    "sentence": lambda device, state: f"{device} {state}\n",
+    "table": lambda device, state: f"| device | state |\n|---|---|\n| {device} | {_short(state)} |\n",
+    "colon": lambda device, state: f"{device}: {_short(state)}\n",
+    "list": lambda device, state: f"- {device} - {_short(state)}\n",
+    "JSON": lambda device, state: json.dumps({"device": device, "status": _short(state)}) + "\n",
+    "capitals": lambda device, state: f"{device} {_short(state).upper()}\n",
+    "columns": lambda device, state: f"{device:30}{_short(state)}\n",
+    "log": lambda device, state: f"2026-01-05 10:11:12 {device} {state}\n",
+}
+
+CASES = [
+    pytest.param(form, id=name, marks=() if name == "sentence" else pytest.mark.slow) for name, form in FORMS.items()
+]
+
+
+@pytest.mark.parametrize("form", CASES)
+def test_no_sentence_about_a_fault_is_ok(form: Callable[[str, str], str]) -> None:
+    texts = [form(device, fault) for device, fault in product(DEVICES, FAULTS)]
     assert len(texts) > 1500
     assert [text for text in texts if read((text,)).verdict == "ok"] == []
 
 
-def test_no_sentence_about_health_is_a_fault() -> None:
-    texts = [f"{device} {state}\n" for device, state in product(DEVICES, HEALTHY)]
+@pytest.mark.parametrize("form", CASES)
+def test_no_sentence_about_health_is_a_fault(form: Callable[[str, str], str]) -> None:
+    texts = [form(device, state) for device, state in product(DEVICES, HEALTHY)]
     assert [text for text in texts if read((text,)).verdict not in ("ok", "unknown")] == []
