@@ -4,10 +4,9 @@ message_times.py gives the total message time of each kind of parallelism. The p
 with compute. `usual` assumes the overlap of Megatron-LM and FSDP (Narayanan and others, 2021; Korthikanti and others,
 2022): gradients during the last backward pass, sharded weights during the neighbouring layers, and messages between
 stages. Tensor and expert messages do not overlap: the next product needs them. Keys and values of other context ranks
-arrive during the attention to those before (Liu and others, "Ring Attention", 2023). `fastest` and `slowest` have
-faster and slower compute, and more and less overlap: nine of ten published runs are between them.
-DualPipe computes another
-micro-batch during expert messages (DeepSeek-V3 technical report, 3.2.1).
+arrive during the attention to those before (Liu and others, "Ring Attention", 2023). DualPipe computes another
+micro-batch during expert messages (DeepSeek-V3 technical report, 3.2.1). `fastest` and `slowest` have faster and slower
+compute, and more and less overlap: nine of ten of the fitted runs are between them.
 """
 
 from __future__ import annotations

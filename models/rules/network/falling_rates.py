@@ -1,7 +1,7 @@
 """Collectives whose bus bandwidth falls with the size of the message, in one table of a text.
 
-The bus bandwidth of a sound system rises with the size to the rate of its links. Of 56 published tables none falls
-below 0.96 of its best rate at the two largest sizes (bench/accuracy/collectives).
+The bus bandwidth of a sound system rises with the size to the rate of its links. No published table falls below
+0.96 of its best rate at the two largest sizes (bench/accuracy/collectives).
 """
 
 from __future__ import annotations
