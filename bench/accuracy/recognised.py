@@ -62,4 +62,6 @@ def _readers(path: Path) -> Counter[str]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m bench.accuracy.recognised FOLDER")
     main(sys.argv[1])
