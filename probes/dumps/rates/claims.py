@@ -44,6 +44,10 @@ _ON = (  # "3.3 Gbits/sec on a 40Gb network card"
     rf"(?P<usual>{NUMBER})[ -]?(?P<other>[gt]b(?:its?)?(?:ps|/s(?:ec)?)?)"
     r"(?:e|[ -]?(?:network|nics?|links?|ports?|cards?|adapters?|ethernet|infiniband|connection))(?![\w])"
 )
+_BUT = (  # "23000MB/s for host memory but around 11000MB/s for GPU memory"
+    rf"(?<![\w.]){_IDEAL}[^\n0-9]{{0,60}}(?<![\w-])(?:but|whereas)(?![\w])(?:[ ](?:only|just|around|about|a))*"
+    rf"[ ~≈]{{1,3}}{_RATE}[ ](?:for|with|from|on|over|between|to)(?![\w])"
+)
 _BELOW_LAST = rf"(?<![\w.]){_RATE}{_NEAR}(?<![\w.]){_IDEAL}{_NEAR}(?<![\w-]){_WANTED}"
 # What names of machines contain; other words with a number can be those of products
 _MACHINE = re.compile(r"(?i:node|host|server|machine|worker|compute|[dh]gx|gpu-|rack|srv|rail)|(?:[0-9]{1,3}\.){3}")
@@ -59,7 +63,7 @@ def _unnamed(text: str) -> str:
 
 # The lines with which such a text begins
 _NAMED = rf"{_unnamed(_FIRST)}|{_unnamed(_LAST)}"
-_NAMELESS = "|".join(map(_unnamed, (_MISSED, _BELOW, _ON, _BELOW_LAST)))
+_NAMELESS = "|".join(map(_unnamed, (_MISSED, _BELOW, _ON, _BUT, _BELOW_LAST)))
 _ADAPTER = rf"(?<![\w.-]){NIC}(?![\w])"  # notes/device_notes.py reads "mlx5_5 200 Gb/s instead of 400 Gb/s"
 SPOKEN = rf"(?:[^\n]{{0,200}}?(?:{_NAMED})|(?![^\n]{{0,300}}{_ADAPTER})[^\n]{{0,200}}?(?:{_NAMELESS}))"
 LISTED = rf"[^\n]{{0,80}}?(?<![\w.]){_ENTRY}(?:[ ]?[,;|][ ]?{_ENTRY}){{2}}"
@@ -67,7 +71,7 @@ LISTED = rf"[^\n]{{0,80}}?(?<![\w.]){_ENTRY}(?:[ ]?[,;|][ ]?{_ENTRY}){{2}}"
 
 @cache
 def _claims(named: bool) -> tuple[re.Pattern[str], ...]:
-    texts = (_FIRST, _LAST) if named else (_FIRST, _LAST, _MISSED, _BELOW, _ON, _BELOW_LAST)
+    texts = (_FIRST, _LAST) if named else (_FIRST, _LAST, _MISSED, _BELOW, _ON, _BUT, _BELOW_LAST)
     return tuple(re.compile(text, re.IGNORECASE) for text in texts)
 
 
