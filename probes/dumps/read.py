@@ -13,6 +13,7 @@ from .core.part import Part
 from .core.split import clean, is_filler, split
 from .host.log_events import read_events
 from .lines.wrapped import LONGEST, joined
+from .pci.link_halves import with_halves
 from .registry import READERS
 
 # the part of an XML file before its root element
@@ -56,20 +57,24 @@ def read_dump(name: str, host: Host) -> Iterator[Record]:
 
 def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     """The records in a text with this name. `at` is the time at which it was read, in seconds since 1970."""
-    proposals = list(joined(clean(text))) if len(text) <= LONGEST else []
-    if not proposals:
+    if len(text) > LONGEST:
         yield from _records(name, text, at)
         return
+    yield from with_halves(_best(name, text, at), text)
+
+
+def _best(name: str, text: str, at: float) -> Sequence[Record]:
+    """The records in a short text: those of the most values, if a program may have wrapped its lines."""
     best = list(_records(name, text, at))
     most = _read(best)
-    for one in proposals:
+    for one in joined(clean(text)):
         records = list(_records(name, one.text, at, one.origin))
         values = _read(records)
         if values > most or (one.trust and values == most) or one.trust > 1:
             best, most = records, values
             if one.trust:
                 break
-    yield from best
+    return best
 
 
 def _read(records: Sequence[Record]) -> int:
