@@ -11,6 +11,7 @@ from ...models.facts.records import Fact, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from .core.part import Part
 from .core.split import clean, is_filler, split
+from .host.iommu import read_iommu
 from .host.log_events import read_events
 from .lines.wrapped import LONGEST, joined
 from .pci.link_halves import with_halves
@@ -20,6 +21,7 @@ from .registry import READERS
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
 _HEAD = 1 << 16  # characters
 _OWN_EVENTS = ("kernel_text", "other_hosts")  # readers of parts in which no further log lines are searched
+_OWN_IOMMU = ("host_text", "other_hosts")
 _HOW = (
     "paste whole outputs with their command lines (nvidia-smi -q, lspci -vv, ibstat, dmesg ...), or make a capture on "
     "the machine: linkgauge capture FILE"
@@ -94,7 +96,8 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
     unknown: list[Part] = []
     known = 0
     for reader, part in split(name, text, at, READERS, origin):
-        events = () if reader and reader.name in _OWN_EVENTS else tuple(read_events(part))
+        events: tuple[Record, ...] = () if reader and reader.name in _OWN_EVENTS else tuple(read_events(part))
+        events += tuple(read_iommu(part)) if reader is None or reader.name not in _OWN_IOMMU else ()
         yield from events
         if reader:
             known += 1

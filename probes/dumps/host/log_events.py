@@ -18,8 +18,8 @@ from ...kernel_log.forms import FORMS
 from ...kernel_log.messages import DOWN, KIND, READY, UP, Found, catalog, find_messages, message_event, needles, present
 from ...kernel_log.patterns import LONGEST, event_of, group
 from ..core.part import Part
+from ..lines.placeholders import lines_to_fill, unfilled
 from .log_times import head, time_before
-from .placeholders import lines_to_fill, unfilled
 
 _FORMS = needles(FORMS)
 BOOTED = "Linux version "

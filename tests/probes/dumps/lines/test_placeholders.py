@@ -1,4 +1,4 @@
-"""Log lines in which a person replaced names (host/placeholders.py): every line with every placeholder."""
+"""Log lines in which a person replaced names (lines/placeholders.py): every line with every placeholder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.probes.dumps.host.placeholders import fill
+from linkgauge.probes.dumps.lines.placeholders import fill
 from tests.support.texts import found_in, report_of
 
 ADDRESSES = (
