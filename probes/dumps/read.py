@@ -11,14 +11,17 @@ from ...models.facts.records import Fact, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from .core.part import Part
 from .core.split import clean, is_filler, split
+from .host.iommu import read_iommu
 from .host.log_events import read_events
 from .lines.wrapped import LONGEST, joined
+from .pci.link_halves import with_halves
 from .registry import READERS
 
 # the part of an XML file before its root element
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
 _HEAD = 1 << 16  # characters
 _OWN_EVENTS = ("kernel_text", "other_hosts")  # readers of parts in which no further log lines are searched
+_OWN_IOMMU = ("host_text", "other_hosts")
 _HOW = (
     "paste whole outputs with their command lines (nvidia-smi -q, lspci -vv, ibstat, dmesg ...), or make a capture on "
     "the machine: linkgauge capture FILE"
@@ -56,20 +59,24 @@ def read_dump(name: str, host: Host) -> Iterator[Record]:
 
 def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     """The records in a text with this name. `at` is the time at which it was read, in seconds since 1970."""
-    proposals = list(joined(clean(text))) if len(text) <= LONGEST else []
-    if not proposals:
+    if len(text) > LONGEST:
         yield from _records(name, text, at)
         return
+    yield from with_halves(_best(name, text, at), text)
+
+
+def _best(name: str, text: str, at: float) -> Sequence[Record]:
+    """The records in a short text: those of the most values, if a program may have wrapped its lines."""
     best = list(_records(name, text, at))
     most = _read(best)
-    for one in proposals:
+    for one in joined(clean(text)):
         records = list(_records(name, one.text, at, one.origin))
         values = _read(records)
         if values > most or (one.trust and values == most) or one.trust > 1:
             best, most = records, values
             if one.trust:
                 break
-    yield from best
+    return best
 
 
 def _read(records: Sequence[Record]) -> int:
@@ -89,7 +96,8 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
     unknown: list[Part] = []
     known = 0
     for reader, part in split(name, text, at, READERS, origin):
-        events = () if reader and reader.name in _OWN_EVENTS else tuple(read_events(part))
+        events: tuple[Record, ...] = () if reader and reader.name in _OWN_EVENTS else tuple(read_events(part))
+        events += tuple(read_iommu(part)) if reader is None or reader.name not in _OWN_IOMMU else ()
         yield from events
         if reader:
             known += 1

@@ -13,7 +13,13 @@ from ..host.host import Host, Unreadable, exists
 
 _INTERFACES = "sys/class/net"
 _BOND = re.compile(r"(?:bond|team)\w{0,12}(?=: )")
-_HAS_LINK = {"bond-slave-up": True, "bond-slave-down": False, "bond-slave-down-old": False, "bond-no-active": False}
+_HAS_LINK = {
+    "bond-slave-up": True,
+    "bond-slave-up-old": True,
+    "bond-slave-down": False,
+    "bond-slave-down-old": False,
+    "bond-no-active": False,
+}
 
 
 def is_contradicted(event: Event, host: Host) -> bool:

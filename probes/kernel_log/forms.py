@@ -29,10 +29,11 @@ _XID = (
 _CODE = r"(?P<code>1[89]|[2-9][0-9]|[0-9]{3,4}|[0-9]{1,2}(?=[ \t]*\S))(?!\w)"
 _MLX5, _NICS = rf"mlx5_core {_A}(?: \S{{1,20}})?: ", rf"(?:bnxt_en|ice|i40e) {_A}(?: \S{{1,20}})?: "
 
+_PORT = r"(?P<name>(?=[a-z]{1,9}[0-9])(?:en|eth|em|wan|lan|ib|hsn|mgmt|p[0-9]{1,3}p)[a-z0-9]{1,14}(?:\.[0-9]{1,4})?)"
 # A network device behind its driver: "e1000e: eth0 ", "tg3 0000:03:00.0: eth0: ", "eth0: ".
 _NET = (
     rf"(?:{_A}:? |(?<![\w.-])(?:[a-z][a-z0-9_]{{1,14}}: )?)"
-    r"(?P<name>(?=[a-z]{1,9}[0-9])(?:en|eth|em|wan|lan|ib|hsn|mgmt|p[0-9]{1,3}p)[a-z0-9]{1,14}(?:\.[0-9]{1,4})?):? "
+    rf"{_PORT}:? (?:\([^()]{{1,40}}\) ){{0,4}}"  # a switch in the machine: "eth3 (phyId: 15) Link DOWN"
     r"(?:\w{2,10}: )?(?:NIC )?(?:Copper |Fib(?:er|re) |S[Ee]r[Dd]es )?[Ll]ink (?:is )?"
 )
 
@@ -223,6 +224,8 @@ FORMS = _forms(
     # The port is up again. Such a line says nothing without one that says that the port went down.
     *(("link up", f"ink {word}", _NET + r"(?:[Uu]p|UP)\b") for word in ("up", "Up", "UP", "is ")),
     ("link up", "link change old", r"(?P<name>\S{1,40}): atlantic: link change old [0-9]{1,6} new [0-9]{2,6}\b"),
+    # It only ends "link down": the ports of containers become ready whenever a container starts.
+    ("link ready", "link becomes ready", rf"ADDRCONF\(NETDEV_(?:CHANGE|UP)\): {_PORT}: link becomes ready"),
     ("link up", "Link ACTIVE", r"(?P<name>\S{1,40}): Port: (?P<link>[0-9]{1,3}) Link ACTIVE"),
     ("link up", "qede_link_update", r"\[qede_link_update:[0-9]{1,6}\((?P<name>[a-zA-Z][\w.-]{0,20})\)\]Link is up"),
     ("link down", "mlx4_en", r"mlx4_en: (?P<name>[a-zA-Z][\w.-]{0,20}): Link Down$"),

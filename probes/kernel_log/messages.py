@@ -18,7 +18,7 @@ from .forms import Form
 
 Needled = TypeVar("Needled", Entry, Form)
 KIND = "message"
-DOWN, UP = "link down", "link up"  # kinds of events of ports
+DOWN, UP, READY = "link down", "link up", "link ready"  # kinds of events of ports
 _NEAR = 1000  # needles within so many characters are searched at once: a line may repeat one thousands of times
 _BEFORE, _AFTER = 300, 600  # characters around a needle that can belong to its message: a line may hold a whole log
 _DIGITS = str.maketrans("123456789", "000000000")
@@ -103,7 +103,7 @@ def without_lone_ends(events: Iterable[Event]) -> Iterator[Event]:
     names = {event.name for event in every if event.kind == KIND}
     downs = {event.name for event in every if event.kind == DOWN}
     for event in every:
-        if event.kind == UP:
+        if event.kind in (UP, READY):
             if event.name in downs:
                 yield event
         elif event.kind != KIND or (row := message(event.name or "")).code or names & {*row.clears}:

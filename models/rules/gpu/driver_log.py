@@ -14,6 +14,7 @@ from ..core.rule import Rule
 from .driver import ONE_GPU, UPDATED
 from .missing import gone
 
+_UNNAMED = "gpu"  # of lines in which a person replaced the address
 _CLIENT = re.compile(r"API mismatch: .{0,40}client .{0,40}has the version ([0-9]{3}[0-9.]{2,16}[0-9])", re.IGNORECASE)
 
 
@@ -25,18 +26,19 @@ def in_dumps(snapshot: Snapshot) -> bool:
 def failed(snapshot: Snapshot, event: Event) -> bool:
     """In dumps, select failed GPUs that only the kernel's log shows."""
     unseen = snapshot.origin == "dumps" and not gpu_at(snapshot, event.subject) and event.subject not in gone(snapshot)
-    return unseen and event.kind == "gpu init failed" and ":" in (event.subject or "")
+    return unseen and event.kind == "gpu init failed" and (":" in (event.subject or "") or event.subject == _UNNAMED)
 
 
 def unstarted(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
     """The driver did not start on the GPU, or found it off the bus without an Xid (NVIDIA/NVSentinel#155)."""
     off = (event.text or "").startswith("NVRM: The NVIDIA GPU") and has_events(snapshot, "gpu fell off")
+    name = "a GPU" if event.subject == _UNNAMED else f"the GPU at {event.subject}"
     yield Finding(
         code="gpu-missing" if off else "gpu-driver-failed",
         severity="info" if is_history(snapshot, event) else "critical",
         confidence="likely",
         subject=event.subject or "node",
-        message=f"the GPU at {event.subject} "
+        message=f"{name} "
         + (
             "fell off the bus: the driver gets no answer from it" if off else "cannot be used: its driver did not start"
         ),

@@ -36,6 +36,7 @@ _GRAVE = re.compile(
     r"|(?:un|non-)responsive|hung|dead|overheat(?:ed|ing)|fell off|fallen off)\b",
     re.IGNORECASE,
 )
+_DOWN, _FLAPPING, _FLAPS = "nic-port-down", "nic-port-flapping", 3  # times in an hour (network/logged_events.py)
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 
 
@@ -44,6 +45,7 @@ class _Logged(Struct, frozen=True):
 
     event: Event
     row: Message
+    code: str
     subject: str
     severity: Severity
     past: str | None
@@ -65,8 +67,10 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             subject = _subject(snapshot, event, row)
             past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
             if not _is_known(snapshot, row, subject):
-                severity: Severity = "info" if past else _severity(row, event)
-                groups[row.code, subject].append(_Logged(event, row, subject, severity, past))
+                flaps = row.code == _DOWN and past == _cleared(snapshot, event) and _happened(event) >= _FLAPS
+                severity: Severity = "info" if past and not flaps else _severity(row, event)
+                code = _FLAPPING if past and flaps else row.code
+                groups[code, subject].append(_Logged(event, row, code, subject, severity, past))
     for found in groups.values():
         explained = [one for one in found if not is_unexplained(one.row.name)]
         yield _finding(snapshot, sorted(explained or found, key=_first))
@@ -87,6 +91,11 @@ def _severity(row: Message, event: Event) -> Severity:
         return "warning"
     many = row.many is not None and _count(event) >= row.many
     return row.severity_of_many if many and row.severity_of_many else row.severity
+
+
+def _happened(event: Event) -> int:
+    """How many times it happened within an hour. Of lines without times: how many lines there are."""
+    return event.recent or event.count or 1
 
 
 def _count(event: Event) -> int:
@@ -163,7 +172,7 @@ def _finding(snapshot: Snapshot, found: Sequence[_Logged]) -> Finding:
     also = f"; also: {'; '.join(others[:2])}" if others else ""
     also += f"; and {len(others) - 2} more messages" if len(others) > 2 else ""
     return Finding(
-        code=first.row.code or "",
+        code=first.code,
         kind="event",
         severity=first.severity,
         confidence="likely" if first.row.severity == "info" or _may_end(first.row) else "certain",

@@ -102,6 +102,34 @@ def locked_memory(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | No
     yield _not_shown("ibstat or lspci: whether the machine has an RDMA adapter")
 
 
+def is_translation(snapshot: Snapshot, setting: Setting) -> bool:
+    """Select an IOMMU that translates, if no device is shown. The log of a whole boot would show GPUs."""
+    node = snapshot.of(Node).get("node")
+    known = node is not None and (node.kernel or node.virtual)
+    return (
+        setting.key == "iommu" and _alone(snapshot) and not known and bool(wrong_values(settings()["iommu"], setting))
+    )
+
+
+def translation(snapshot: Snapshot, setting: Setting) -> Iterator[Finding]:
+    """The IOMMU translates: it costs bandwidth where GPUs and NICs send each other data."""
+    row = settings()["iommu"]
+    value = " and ".join(wrong_values(row, setting))
+    yield Finding(
+        code="iommu-translation",
+        severity="info",
+        confidence="possible",
+        subject="node",
+        message=f"the IOMMU translates the addresses of DMA (domains of type {value}): on bare metal with several "
+        "GPUs, peer traffic is slower; the text does not show the devices of the machine",
+        expected="identity",
+        observed=value,
+        expected_source=row.source,
+        cause=row.cause,
+        evidence=cited(setting, "value"),
+    )
+
+
 def is_small_shared_memory(snapshot: Snapshot, mount: Mount) -> bool:
     """Select shared memory of the default size of containers, if no device is shown."""
     return mount.key == SHARED_MEMORY and _alone(snapshot) and mount.size is not None and mount.size <= _CONTAINER
@@ -134,5 +162,6 @@ def _not_shown(how: str) -> NotChecked:
 RULES = (
     Rule(_CODE, Setting, ("value",), undecided, is_undecided),
     Rule("memlock-low", Setting, ("value",), locked_memory, is_locked_memory),
+    Rule("iommu-translation", Setting, ("value",), translation, is_translation),
     Rule("shm-small", Mount, ("size",), shared_memory, is_small_shared_memory),
 )

@@ -14,7 +14,7 @@ from ..core.rule import Rule
 from ..core.wording import function_name, location
 from ..gpu.pcie_events import any_logged
 from .nic import down
-from .port_downs import downs_of, is_last, ups_of, while_running
+from .port_downs import downs_of, is_last, readies_of, ups_of, while_running
 from .ports import real, up
 
 _FLAPS = 3  # "link down" events in an hour: a restart of a switch or of a driver causes one or two
@@ -179,8 +179,8 @@ def stays_down(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """The log says that a running port went down, and not that it came up again. On a machine, its state shows it."""
     for port, found in downs_of(snapshot).items():
         last, ups = max(found, key=lambda one: (one.at or 0.0, one.place or 0)), ups_of(snapshot).get(port, ())
-        worked = bool(ups) or while_running(snapshot, last)
-        if snapshot.origin != "dumps" or port in _states(snapshot) or not (worked and is_last(last, ups)):
+        worked, ends = bool(ups) or while_running(snapshot, last), (*ups, *readies_of(snapshot).get(port, ()))
+        if snapshot.origin != "dumps" or port in _states(snapshot) or not (worked and is_last(last, ends)):
             continue
         yield Finding(
             code="nic-port-down",

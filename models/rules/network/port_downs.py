@@ -24,6 +24,11 @@ def ups_of(snapshot: Snapshot) -> Mapping[str, list[Event]]:
     return _by_port(snapshot, "link up")
 
 
+def readies_of(snapshot: Snapshot) -> Mapping[str, list[Event]]:
+    """The "link ready" events of the kernel log, by port: they end "link down", and say nothing else."""
+    return _by_port(snapshot, "link ready")
+
+
 def is_last(down: Event, others: Sequence[Event]) -> bool:
     """Whether the last line of an event is after the last lines of the others. Lines of one time are in their order."""
 

@@ -52,7 +52,7 @@ def _command(text: str, cite: Evidence) -> Iterator[Fact]:
     passed = {"iommu=pt", "iommu.passthrough=1"} & set(words)
     if passed:
         yield Setting(key="iommu", value="identity", cites={"value": cite})
-    elif "intel_iommu=on" in words:
+    elif {"intel_iommu=on", "iommu=nopt", "iommu.passthrough=0"} & set(words):
         yield Setting(key="iommu", value="DMA", cites={"value": cite})
     for word in words:
         name, _, value = word.partition("=")

@@ -16,7 +16,7 @@ from ...kernel_log.forms import FORMS
 from ...kernel_log.patterns import contains_event
 from ..core.part import Part
 from . import log_times
-from .log_events import BOOTED, LogLine, log_events, log_line, messages, time_ends
+from .log_events import BOOTED, LogLine, log_events, log_line, messages, time_ends, with_placeholders
 from .log_times import LEVEL
 
 _A = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
@@ -47,7 +47,7 @@ def read(part: Part) -> Iterator[Record]:
         if BOOTED in whole or _LOADED in whole or contains_event(whole)
     ]
     yield from _versions(part, lines)
-    several = sorted((*lines, *messages(part)), key=lambda line: line.number)
+    several = with_placeholders(part, [*lines, *messages(part)])
     yield from log_events(part, several, time_ends(part.text))
     yield from _cut(part)
 

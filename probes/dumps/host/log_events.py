@@ -15,16 +15,17 @@ from ....models.catalog.log_messages import KERNEL, PROGRAMS, UNEXPLAINED
 from ....models.facts.machine import Event
 from ....models.facts.records import Evidence
 from ...kernel_log.forms import FORMS
-from ...kernel_log.messages import DOWN, KIND, UP, Found, catalog, find_messages, needles, present
+from ...kernel_log.messages import DOWN, KIND, READY, UP, Found, catalog, find_messages, message_event, needles, present
 from ...kernel_log.patterns import LONGEST, event_of, group
 from ..core.part import Part
+from ..lines.placeholders import lines_to_fill, unfilled
 from .log_times import head, time_before
 
 _FORMS = needles(FORMS)
 BOOTED = "Linux version "
 _YEAR = 366 * 86400.0  # period of the clock without a year
 _EDGE, _MOST = 40, 1 << 16  # lines at each end in which the reader searches for a time, and the characters of each end
-_IN_ORDER = (KIND, DOWN, UP)  # a later event ends an earlier one
+_IN_ORDER = (KIND, DOWN, UP, READY)  # a later event ends an earlier one
 _AHEAD = 200  # characters before a needle in a very long line
 
 
@@ -41,8 +42,23 @@ class LogLine(Struct, frozen=True):
 
 def read_events(part: Part) -> Iterator[Event]:
     """The events in a text of any kind: one per group of equal lines."""
-    lines = [*_formed(part), *messages(part)]
-    yield from log_events(part, sorted(lines, key=lambda line: line.number), time_ends(part.text) if lines else {})
+    lines = with_placeholders(part, [*_formed(part), *messages(part)])
+    yield from log_events(part, lines, time_ends(part.text) if lines else {})
+
+
+def with_placeholders(part: Part, lines: Sequence[LogLine]) -> Sequence[LogLine]:
+    """The lines in their order, with those in which a person replaced names."""
+    filled = {line.number: line for line in _filled(part)}
+    others = [line for line in lines if line.number not in filled]
+    return sorted((*others, *filled.values()), key=lambda line: line.number)
+
+
+def _filled(part: Part) -> Iterator[LogLine]:
+    for number, whole, text in lines_to_fill(part.lines()):
+        clock, at, rest = head(text)
+        event = event_of(rest) or message_event(rest, present(rest, catalog(*KERNEL, *PROGRAMS)))
+        if event:
+            yield LogLine(number, whole, clock, at, rest, unfilled(event, whole))
 
 
 def _formed(part: Part) -> Iterator[LogLine]:

@@ -81,7 +81,7 @@ def lines_of_outputs(text: str, before: Mapping[int, str]) -> tuple[str, list[in
     lines = text.split("\n")
     rules = {number for number in rules if not lines[number]}
     if spaced:
-        rules.update(range(1, len(lines), 2))
+        rules.update(range(1, len(lines) - 1, 2))  # the end of the last line stays: without it, numbers can be cut
     kept = [number for number in range(len(lines)) if number not in rules]
     return ("\n".join(lines[number] for number in kept), kept) if rules else None
 

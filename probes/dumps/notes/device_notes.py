@@ -13,6 +13,7 @@ from ....models.facts.gpu import Gpu, GpuLink
 from ....models.facts.machine import Net, Pci, Port, Rdma
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
+from ...kernel_log.patterns import event_of
 from ..core.fields import FactCollector
 from ..core.part import Part
 from ..host.nccl_values import pci_address
@@ -52,8 +53,8 @@ def read(part: Part) -> Iterator[Record]:
     columns: list[str] = []
     for number, line in part.lines():
         plain = cells_of(line).strip()
-        if not any(map(str.isalnum, plain)) or re.match(BEGIN, plain):
-            continue
+        if not any(map(str.isalnum, plain)) or re.match(BEGIN, plain) or event_of(plain):
+            continue  # log_events.py reads the lines of a log
         if header := _header(plain):
             columns = header
         elif not _take(found, _row(columns, plain) or plain, part.cite(number, line)):
@@ -105,6 +106,8 @@ def _take(found: FactCollector, line: str, cite: Evidence) -> bool:
     named = [word for word in every if word.kind in DEVICES]
     said = statement([word for word in every if word.kind not in DEVICES], words(others))
     kinds = {word.kind for word in named}
+    if _has_lost(every):
+        return False
     if said is None or len(kinds - {"pci"}) > 1 or _TWO_STATEMENTS.search("".join(map(_letter, every))):
         return False
     if kinds == {"gpu"} and _take_links(found, every, cite):
@@ -129,6 +132,12 @@ def _take_links(found: FactCollector, every: Sequence[Word], cite: Evidence) -> 
         for number in numbers if not counts else ():
             found.add(GpuLink, f"{key}/nvlink{number}", cite, gpu=key, kind="nvlink", active=False)
     return bool(numbers or counts)
+
+
+def _has_lost(every: Sequence[Word]) -> bool:
+    """Whether the line says that something lost a GPU: "gpu-12 has lost a GPU". Its name is that of a machine."""
+    gone = next((place for place, word in enumerate(every) if word.kind == "gone"), len(every))
+    return any(word.text in ("gpu", "gpus") for word in every[gone:])
 
 
 def _letter(word: Word) -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 _BUS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _GPU = (
-    r"(?:gpus?|cuda device)[ _#:-]{0,2}[0-9]{1,3}(?:(?:[-–]|[ ]to[ ]|\.\.)(?:gpu)?[ ]?[0-9]{1,3})?"
+    r"(?!gpu-[0-9]{1,3}-)(?:gpus?|cuda device)[ _#:-]{0,2}[0-9]{1,3}(?:(?:[-–]|[ ]to[ ]|\.\.)(?:gpu)?[ ]?[0-9]{1,3})?"
     r"(?![0-9.x]|[ ]?(?:->|/))"
 )
 _NIC = (
@@ -20,6 +20,7 @@ _NIC = (
     r"(?:(?:[/:]|,? port )[1-4])?(?![\w])"
 )
 _NET = r"(?:eth|hsn|bond)[0-9]{1,3}(?![\w])|en(?:o|p|s)[0-9][a-z0-9]{0,15}"
+# "gpu-2-12" is the name of a machine
 DEVICES = {"gpu": _GPU, "nic": _NIC, "net": _NET, "pci": _BUS}
 _LANES = r"(?:x[ ]?(?:16|12|8|4|2|1)|(?:16|12|8|4|2|1)(?:x|[ -]lanes?))(?![\w.])"
 _GONE = (
@@ -76,7 +77,8 @@ _OTHERS = re.compile(  # "..., the other seven GPUs are at x16"
     re.IGNORECASE,
 )
 _HOST = re.compile(  # "Node gpu-12: GPU3 ...", "node12: mlx5_4 ..."
-    r"^(?:on[ ])?(?:(?:node|host|server|machine)[ ]{1,3}[\w.-]{1,60}[:,]?|(?!gpu|mlx)[a-z][\w.-]{0,60}:)[ ]{1,4}"
+    r"^(?:on[ ])?(?:(?:node|host|server|machine)[ ]{1,3}[\w.-]{1,60}[:,]?"
+    r"|(?!gpu(?!-[0-9]{1,3}-)|mlx)[a-z][\w.-]{0,60}:)[ ]{1,4}"
     r"(?=[a-z]{2,8}[ _]?[0-9]|link|pcie|the[ ])",
     re.IGNORECASE,
 )

@@ -30,7 +30,8 @@ _PAYLOAD = re.compile(r"MaxPayload (\d{3,4}) bytes, MaxReadReq (\d{3,4}) bytes")
 _RESIZABLE = re.compile(r"BAR [12]: current size: \w+, supported: (\d{1,6}[KMGT]?B(?: \d{1,6}[KMGT]?B)*)(?=\s|$)")
 _UNASSIGNED = re.compile(r"Region 1: (?:\[virtual\] )?Memory at <(?:unassigned|ignored)> \(64-bit, prefetchable\)")
 ANY_LINE = (
-    r"^(?:[^\n]{0,120}[ \t]LnkSta:[ \t]{1,4}Speed [0-9]|[ \t]*(?:NUMA node: [0-9]|IOMMU group: [0-9]"
+    r"^(?:[^\n]{0,120}[ \t`(|\"']Lnk(?:Sta|Cap):[ \t]{1,4}(?:Port #[0-9]{1,3}, )?Speed [0-9]"
+    r"|[ \t]*(?:NUMA node: [0-9]|IOMMU group: [0-9]"
     r"|Physical Slot: \S|Kernel driver in use: \S|Subsystem: [A-Z0-9]"
     r"|Region [0-5]: (?:\[virtual\] )?(?:Memory|I/O ports) at |DeviceName: \S|RlxdOrd[+-] "
     r"|MaxPayload \d{3,4} bytes, MaxR|BAR \d: current size: ))"
@@ -38,6 +39,14 @@ ANY_LINE = (
 # A port above another device: its type, or the data link state, which the device itself does not have (PCIe 5.0,
 # 7.5.3.8).
 _OF_A_PORT = re.compile(r"\) (?:Root|Downstream) Port|DLActive\+")
+ADDRESS = re.compile(r"(?<![\w.:])(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?![\w.])", re.IGNORECASE)
+# Words of prose for the other end of a link, for another device, or for another machine
+_OTHERS = re.compile(
+    r"(?<![\w-])(?:(?:root |bridge )?ports?|slots?|bridges?|switch|upstream|downstream|parent|riser|board|motherboard"
+    r"|others?|another|second|healthy|working|good|neighbou?r)(?![\w+-])",
+    re.IGNORECASE,
+)
+_OF_A_LINK = re.compile(r"Lnk(?:Cap|Sta):[^\n`]*")
 _UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
 BRIDGE = 0x060400
 _MOST = 2000  # functions
@@ -50,7 +59,7 @@ def without_address(part: Part, readers: Readers, contradictory: Callable[[str],
     """
     groups: list[dict[str, tuple[int, re.Match[str]]]] = []
     for line, found in part.matches(_LINE):
-        if not groups or found[1] in groups[-1]:
+        if not groups or found[1] in groups[-1] or _of_another(part.text, groups[-1], found):
             groups.append({})
         groups[-1][found[1]] = line, found
         if len(groups) > _MOST:
@@ -64,6 +73,22 @@ def without_address(part: Part, readers: Readers, contradictory: Callable[[str],
         first, _ = next(iter(group.values()))
         if fields:
             yield Pci(key=part.where(first), cites=cites, **fields)
+
+
+def _of_another(text: str, group: Mapping[str, tuple[int, re.Match[str]]], found: re.Match[str]) -> bool:
+    """Whether the words between the capability and the state of a link say that they are of two devices."""
+    other = {"LnkCap:": "LnkSta:", "LnkSta:": "LnkCap:"}.get(found[1], "")
+    if other not in group:
+        return False
+    begin = text.rfind("\n", 0, group[other][1].start()) + 1
+    return names_others(text[begin : found.start()])
+
+
+def names_others(text: str, own: str = "") -> bool:
+    """Whether prose around lines of a link names another device than the own address, or the other end of the link."""
+    prose = _OF_A_LINK.sub("", text)
+    strangers = any(not own.endswith(found[0].lower()) for found in ADDRESS.finditer(prose))
+    return strangers or bool(_OTHERS.search(prose))
 
 
 def _fields(

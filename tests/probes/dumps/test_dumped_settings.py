@@ -42,11 +42,16 @@ def test_a_command_line_that_switches_translation_on() -> None:
         [*GPUS, Package(key="package0", vendor="ARM")],
         GPUS[:1],
         GEFORCE,
-        [],
     ],
 )
 def test_where_translation_does_no_harm(beside: list[Record]) -> None:
     assert "iommu-translation" not in codes(TRANSLATES, *beside)
+
+
+def test_translation_without_a_device_is_information() -> None:
+    said = [*host_text.read(Part("host.txt", 1, TRANSLATES))]
+    report = evaluate(assemble(said, Site(), 2e9, origin="dumps"))
+    assert [(one.code, one.severity) for one in report.findings] == [("iommu-translation", "info")]
 
 
 def test_a_limit_on_locked_memory_beside_an_adapter() -> None:

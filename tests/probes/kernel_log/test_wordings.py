@@ -139,7 +139,8 @@ ROWS = [
     ("all", QEDE, "[qede_link_update:%d(%s)]Link is up", (2209, "ens2f0"), ("link up", "node", "ens2f0")),
     ("all", MLX5, "mlx5_core 0000:18:00.0 %s: Link up", ("ens1f0np0",), ("link up", "0000:18:00.0", "ens1f0np0")),
     ("all", "drivers/ata/libata-core.c", "ata%d: SATA link down (SStatus %X SControl %X)", (1, 0, 0x300), None),
-    ("all", "net/ipv6/addrconf.c", "IPv6: ADDRCONF(NETDEV_CHANGE): %s: link becomes ready", ("eth0",), None),
+    ("all", "net/ipv6/addrconf.c", "IPv6: ADDRCONF(NETDEV_CHANGE): %s: link becomes ready", ("eth0",),
+     ("link ready", "node", "eth0")),
     # Memory errors, with the module or without.
     ("3.6-", EDAC_MC, "EDAC MC%d: %d CE %son %s (channel:2 slot:0 page:0x0 offset:0x0 grain:8 syndrome:0x0)",
      (0, 4, "error ", DIMM), ("edac", "mc0", DIMM)),

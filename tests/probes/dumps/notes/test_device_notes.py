@@ -116,3 +116,19 @@ def test_two_statements_in_a_line_give_no_fact(text: str) -> None:
 def test_text_without_a_known_line_is_no_list_of_devices() -> None:
     report = report_of("mlx5_0 link speed of old firmware was said to be odd")
     assert [one.detail for one in report.not_checked] == ["not in a known format"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("gpu-2-12 has lost a GPU", [("warning", "gpu-missing", "node")]),
+        ("gpu-12 has lost a GPU", [("warning", "gpu-missing", "node")]),
+        ("gpu12 lost a gpu", []),
+        ("gpu-2-12: GPU3 lost", [("critical", "gpu-missing", "gpu3")]),
+        ("gpu-2-12 GPU3 lost", [("critical", "gpu-missing", "gpu3")]),
+        ("node12 never lost a GPU", []),
+        ("What happens if node12 lost a GPU?", []),
+    ],
+)
+def test_names_of_machines_that_look_like_gpus(line: str, expected: list[tuple[str, str, str]]) -> None:
+    assert found(f"{line}\n") == expected

@@ -1,0 +1,48 @@
+"""The IOMMU's kind of domain, from a line of the kernel's log or its command line, at any place of a text.
+
+Linux drivers/iommu/iommu.c (iommu_subsys_init) logs the kind of domain that devices get. It logs the policy of
+invalidation only if their addresses are translated. Documentation/admin-guide/kernel-parameters.txt has the parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ....models.facts.machine import Setting
+from ....models.facts.records import Record
+from ..core.part import Part
+
+# Values as in sys/kernel/iommu_groups/*/type
+TRANSLATED, PASSED = "DMA", "identity"
+_NEEDLES = ("efault domain type", "TLB invalidation policy", "iommu.passthrough=", "iommu=")
+_LOGGED = re.compile(
+    r"(?<!\w)[Dd]efault domain type(?: is|:)? {0,2}[\"'`*]{0,2}(?:(?P<translated>[Tt]ranslated)|[Pp]assthrough)(?!\w)"
+    r"|DMA domain TLB invalidation policy: (?P<policy>lazy|strict) mode"
+)
+_PARAMETER = re.compile(
+    r"(?<![\w.-])(?:iommu\.passthrough=(?:(?P<off>0|n|off)|1|y|on)|iommu=(?:pt|(?P<not>nopt)))(?![\w.-])"
+)
+# Prose about the command line that the machine has
+_IN_FORCE = re.compile(r"/proc/cmdline|[Kk]ernel command line|[Cc]ommand line:|\bcmdline\b|BOOT_IMAGE=", re.IGNORECASE)
+# Prose about what could be, and what a parameter does
+_ADVICE = re.compile(
+    r"(?<![\w-])(?:add(?:ed|ing)?|set(?!\s+via)|try|tried|use[sd]?|should|must|recommend\w*|needs?|wants?|if|instead|absent"
+    r"|missing|without|not|unless|once|when|means?|expect\w*|before|after|GRUB_CMDLINE\w*)(?![\w-])",
+    re.IGNORECASE,
+)
+
+
+def read_iommu(part: Part) -> Iterator[Record]:
+    """One setting, from the last line that says it: a log has a line for each boot."""
+    last: Setting | None = None
+    for number, line in part.lines_with(_NEEDLES):
+        found = _LOGGED.search(line)
+        parameter = _PARAMETER.search(line) if _IN_FORCE.search(line) else None
+        one = found or parameter
+        if one is None or len(line) > 4000 or _ADVICE.search(line.replace(one[0], "")):
+            continue
+        value = TRANSLATED if any(one.groupdict().values()) else PASSED
+        last = Setting(key="iommu", value=value, cites={"value": part.cite(number, line)})
+    if last:
+        yield last
