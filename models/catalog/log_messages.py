@@ -31,6 +31,7 @@ PROGRAMS = (
     "libfabric",
     "services",
     "agents",
+    "agent_checks",
     "kubernetes",
     "node_checks",
 )

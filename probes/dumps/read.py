@@ -11,6 +11,7 @@ from ...models.facts.records import Fact, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from .core.part import Part
 from .core.split import clean, is_filler, split
+from .gpu_tools.health_events import read_health
 from .host.iommu import read_iommu
 from .host.log_events import read_events
 from .lines.wrapped import LONGEST, joined
@@ -94,7 +95,9 @@ def _values(one: Fact | Observation) -> int:
 def _records(name: str, text: str, at: float, origin: Sequence[int] | None = None) -> Iterator[Record]:
     """The records in a text. `origin` has the number (from 0) of the line from which each line comes."""
     unknown: list[Part] = []
-    known = 0
+    checks = tuple(read_health(Part(name, 1, clean(text), at))) if origin is None else ()
+    yield from checks
+    known = int(bool(checks))
     for reader, part in split(name, text, at, READERS, origin):
         events: tuple[Record, ...] = () if reader and reader.name in _OWN_EVENTS else tuple(read_events(part))
         events += tuple(read_iommu(part)) if reader is None or reader.name not in _OWN_IOMMU else ()
