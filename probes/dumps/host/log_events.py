@@ -18,7 +18,7 @@ from ...kernel_log.forms import FORMS
 from ...kernel_log.messages import DOWN, KIND, READY, UP, Found, catalog, find_messages, message_event, needles, present
 from ...kernel_log.patterns import LONGEST, event_of, group
 from ..core.part import Part
-from ..lines.placeholders import lines_to_fill, unfilled
+from ..lines.placeholders import can_have, lines_to_fill, unfilled
 from .log_times import head, time_before
 
 _FORMS = needles(FORMS)
@@ -54,7 +54,7 @@ def with_placeholders(part: Part, lines: Sequence[LogLine]) -> Sequence[LogLine]
 
 
 def _filled(part: Part) -> Iterator[LogLine]:
-    for number, whole, text in lines_to_fill(part.lines()):
+    for number, whole, text in lines_to_fill(part.lines()) if can_have(part.text) else ():
         clock, at, rest = head(text)
         event = event_of(rest) or message_event(rest, present(rest, catalog(*KERNEL, *PROGRAMS)))
         if event:

@@ -42,6 +42,10 @@ _KINDS: Mapping[str, str] = {
 }
 _ANY = re.compile("|".join(f"(?P<{kind}>{form})" for kind, form in _KINDS.items()))
 _REPLACED = re.compile(r"[x-zX-Z?<{\[$]|BDF|[dDsS]{4}:|[a-zU# :][XN]")
+_HINT = re.compile(
+    r"[<{$]|xx|XX|yy|YY|zz|ZZ|\?\?|BDF|[dDsS]{4}:|(?:GPU[ #:]?|CPU[#: ]?|eth|en[spo]|ib|mlx5_|nvme)(?:[XN]|\[)"
+    r"|(?:PCI:|\[)[A-Za-z]{2}"
+)
 # Names that no machine has, by kind
 _NAMES: Mapping[str, str] = {
     "pci": "ffff:ff:1f.7",
@@ -55,6 +59,11 @@ _NAMES: Mapping[str, str] = {
 _GPU_LINE = re.compile(r"NVRM|nvidia|Xid|amdgpu|\bGPU\b")
 _REAL, _LETTERS = re.compile(r"[0-9a-fA-F:.]+"), ("DDDD:", "dddd:")
 _LONGEST, _MOST = 500, 500  # characters of a line; lines
+
+
+def can_have(text: str) -> bool:
+    """Whether a text can have placeholders. One search is faster than one for each line of a long log."""
+    return bool(_HINT.search(text))
 
 
 def lines_to_fill(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
