@@ -70,11 +70,18 @@ def run() -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
         COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
-        until(lambda: bool(measuring(process)))
+        until(lambda: any(map(_works, measuring(process))))
         for child in measuring(process):
             child.suspend()
         yield process
         process.kill()
+
+
+def _works(child: psutil.Process) -> bool:
+    """Whether it holds the memory that it measures. Before, it may not have asked the kernel to end it with its parent."""
+    with suppress(psutil.Error):
+        return bool(child.memory_info().rss > 64 << 20)
+    return False
 
 
 def measuring(process: subprocess.Popen[str]) -> list[psutil.Process]:

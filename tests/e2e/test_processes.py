@@ -88,12 +88,23 @@ def test_the_child_of_a_killed_command_ends() -> None:
         until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
 
 
+@contextmanager
+def heeded(sent: signal.Signals) -> Iterator[None]:
+    """Commands that start heed the signal, also under nohup(1), which ignores SIGHUP."""
+    before = signal.getsignal(sent)
+    if before == signal.SIG_IGN:
+        signal.signal(sent, signal.SIG_DFL)
+    yield
+    if before == signal.SIG_IGN:
+        signal.signal(sent, before)
+
+
 @needs_proc
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_command_and_its_child(tmp_path: Path, sent: signal.Signals) -> None:
     """The input is a pipe without an end. The exit is that of a command without a child."""
     os.mkfifo(tmp_path / "pipe")
-    with started("diagnose", "--from", "-") as command:
+    with heeded(sent), started("diagnose", "--from", "-") as command:
         until(lambda: bool(psutil.Process(command.pid).children()))
         (child,) = psutil.Process(command.pid).children()
         command.send_signal(sent)
