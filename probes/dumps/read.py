@@ -12,6 +12,7 @@ from ..host.host import Host, Unreadable
 from .core.part import Part
 from .core.split import clean, is_filler, split
 from .gpu_tools.health_events import read_health
+from .health.redfish_drives import read_drives
 from .host.iommu import read_iommu
 from .host.log_events import read_events
 from .lines.wrapped import LONGEST, joined
@@ -95,7 +96,7 @@ def _values(one: Fact | Observation) -> int:
 def _records(name: str, text: str, at: float, origin: Sequence[int] | None = None) -> Iterator[Record]:
     """The records in a text. `origin` has the number (from 0) of the line from which each line comes."""
     unknown: list[Part] = []
-    checks = tuple(read_health(Part(name, 1, clean(text), at))) if origin is None else ()
+    checks = tuple(_of_whole_records(Part(name, 1, clean(text), at))) if origin is None else ()
     yield from checks
     known = int(bool(checks))
     for reader, part in split(name, text, at, READERS, origin):
@@ -112,6 +113,12 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
     if unknown or not known:
         why, how = _unknown(unknown, known), None if known else _HOW
         yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=why, how=how)
+
+
+def _of_whole_records(part: Part) -> Iterator[Record]:
+    """What readers of JSON objects find in a whole text, whatever is around them."""
+    yield from read_health(part)
+    yield from read_drives(part)
 
 
 def _unknown(parts: list[Part], known: int) -> str:

@@ -72,6 +72,7 @@ READERS: tuple[Reader, ...] = (
     _reader("rocm_smi", "dumps.amd.rocm_smi:read"),
     _reader("sensors", "dumps.health.sensors:read"),
     _reader("simple_tools", "dumps.benchmarks.simple_tools:read"),
+    _reader("slurm_nodes", "dumps.gpu_tools.slurm_nodes:read"),
     _reader("smart_log", "dumps.host.smart_log:read"),
     _reader("smi_csv", "dumps.nvidia.smi_csv:read"),
     _reader("smi_nvlink", "dumps.nvidia.smi_nvlink:read"),

@@ -61,6 +61,8 @@ _LOSSES: Mapping[str, _Row] = {
     "rx_pause": _Row("pause frames from the other end", 1000),
     "tx_pause": _Row("pause frames sent: its receive buffers were full", 1000),
 }  # as port_counters.py
+# Messages without an answer at the rate that NVSentinel calls a fault (one a second), for three hours
+_TIMEOUTS, _MOST_TIMEOUTS = "local_ack_timeout_err", 10_000
 _LANES = tuple(f"rx_lane{lane}_errors" for lane in range(8))
 _SIGNAL = "the signal of the link: a dirty or loose cable, a transceiver, or the port at the other end"
 
@@ -165,6 +167,24 @@ def losses(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
         yield _simple("nic-congestion", "info", port, found, f"had {texts} since its counters were reset")
 
 
+def timeouts(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
+    """Very many messages of the port got no answer in time. One reading cannot tell whether they still do."""
+    one = latest_counter(snapshot, port.key, _TIMEOUTS)
+    if one and one.value >= _MOST_TIMEOUTS and not _hours(snapshot, port):
+        yield Finding(
+            code="not-enough-evidence",
+            severity="info",
+            confidence="possible",
+            subject=port.key,
+            message=f"{titled(port)} sent {one.value:.0f} messages that got no answer in time, since an unknown time: "
+            "the fabric loses packets, or other nodes failed; read the counters twice, a minute apart",
+            observed=one.value,
+            unit="count",
+            cause="a lossy path (PFC, ECN, a bad link), or peers that ended",
+            evidence=(one.evidence,),
+        )
+
+
 def device_errors(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     """A network device receives bad frames all the time."""
     bits, text = _received(snapshot, port)
@@ -193,5 +213,6 @@ _JUDGED = (
     ("nic-errors", device_errors),
     ("nic-port-flapping", downs),
     ("nic-congestion", losses),
+    ("not-enough-evidence", timeouts),
 )
 RULES = tuple(Rule(code, kind, (), judge, counts) for code, judge in _JUDGED for kind in (Net, Port))

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 
 from ....models.facts.machine import Service
-from ....models.facts.records import Evidence, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Record
 from ..core.part import Part
 
 _STATES = (
@@ -46,9 +47,13 @@ def read(part: Part) -> Iterator[Record]:
         cite = cite or part.cite(part.text.count("\n", 0, own.start("state")), own["state"])
         waiting += [own["state"]] if own["state"] != "READY" and not waiting else []
     waiting = list(dict.fromkeys(waiting))  # an output that was taken twice has each node twice
-    if domain == "UP":  # with a node that is not ready, the lines are of two outputs
-        waiting = []
-    if cite:
+    if domain == "UP" and waiting:
+        why = f"the domain is UP, and {', '.join(waiting[:_MOST_NAMED])}: the lines are of two outputs"
+        how = "nvidia-imex-ctl -N"
+        yield NotChecked(
+            what="Service.state", subject=SERVICE, reason=Reason.OTHER, path=part.file, detail=why, how=how
+        )
+    elif cite:
         yield _service(domain or ("READY" if own and not waiting else ""), waiting, running, cite)
 
 

@@ -11,6 +11,7 @@ from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Origin
 from linkgauge.models.site.schema import Site
+from tests.support.texts import report_of
 
 PORT = Port(
     key="mlx5_0/1", device="mlx5_0", state="ACTIVE", physical_state="LinkUp", rate=50e9, link_layer="InfiniBand"
@@ -139,3 +140,14 @@ def test_several_ports_are_one_finding() -> None:
         "a/1",
         "NCCL_IB_GID_INDEX=1 chooses a link-local address of ports a/1, b/1; index 3 has RoCE v2 with a routed address",
     )
+
+
+@pytest.mark.parametrize(
+    ("count", "codes"),
+    [(91316, ["nic-congestion", "not-enough-evidence"]), (9000, ["nic-congestion"]), (150, []), (0, [])],
+)
+def test_messages_without_an_answer_since_an_unknown_time(count: int, codes: list[str]) -> None:
+    folder = "/sys/class/infiniband/mlx5_0/ports/1/hw_counters"
+    report = report_of(f"{folder}/local_ack_timeout_err:{count}\n{folder}/out_of_sequence:12\n")
+    assert [one.code for one in report.findings] == codes
+    assert report.verdict == ("unknown" if "not-enough-evidence" in codes else "ok")
