@@ -78,7 +78,7 @@ def run() -> Iterator[subprocess.Popen[str]]:
 
 
 def _works(child: psutil.Process) -> bool:
-    """Whether it holds the memory that it measures. Before, it may not have asked the kernel to end it with its parent."""
+    """Whether it holds memory to measure. Before, it may not have asked the kernel to end it with its parent."""
     with suppress(psutil.Error):
         return bool(child.memory_info().rss > 64 << 20)
     return False
