@@ -36,7 +36,10 @@ _NODE = re.compile(rf"(?<!\w)NodeName=(?P<nodes>{_NODES})")
 _STATE = re.compile(r"(?<!\w)State=(?P<state>[A-Z_+*~#$@^-]{3,60})")
 _WHY = re.compile(rf"(?<!\w)Reason=(?P<reason>\S[^\n]{{1,160}}?)(?: \[[\w.-]{{1,32}}@{_TIME}\])?$")
 _BAD_STATE = re.compile(r"DOWN|DRAIN|FAIL|INVAL|NOT_RESPONDING|\*")
-_PLANNED = re.compile(r"(?i)maint|upgrad|reserv|planned|updat|reboot|install|migrat|decommission|power.?sav|\btest")
+_PLANNED = re.compile(
+    r"(?i)maint|upgrad|reserve|reservation|planned|updates?\b|updating|reboot|install|migrat|decommission|power.?save"
+    r"|power.?saving|\btest"
+)
 _UNKNOWN = "no reason is shown"
 
 
