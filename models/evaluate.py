@@ -10,6 +10,7 @@ from .bandwidth.expectations import levels
 from .catalog import codes
 from .diagnosis.attribution import attribute
 from .diagnosis.coverage import coverage, uncovered
+from .diagnosis.disagreement import disagreements
 from .diagnosis.headlines import named
 from .diagnosis.ignored import silenced
 from .diagnosis.impact import Impact, weigh
@@ -40,7 +41,7 @@ def evaluate(snapshot: Snapshot) -> Report:
     found = [_with_known_code(snapshot, one) for one in with_remedies(snapshot, every)]
     found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
     unjudged = (*_without_expectation(snapshot, measured), *uncovered(snapshot), *other_ranks(snapshot))
-    not_checked = (*snapshot.not_checked, *gaps, *unjudged)
+    unread = (*snapshot.not_checked, *gaps, *disagreements(snapshot, found))
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}
     training, unsure = _training(snapshot, impact, measured)
@@ -50,9 +51,9 @@ def evaluate(snapshot: Snapshot) -> Report:
         source=snapshot.origin,
         context=snapshot.context,
         profile=Profile(snapshot.machine.name, snapshot.matched_by or "") if snapshot.machine else None,
-        verdict=verdict(found, checks, snapshot.origin, snapshot.runs, (*snapshot.not_checked, *gaps)),
+        verdict=verdict(found, checks, snapshot.origin, snapshot.runs, unread),
         findings=tuple(found),
-        not_checked=(*not_checked, *unsure),
+        not_checked=(*unread, *unjudged, *unsure),
         checks=checks,
         coverage=coverage(snapshot),
         impact=impact.factors,

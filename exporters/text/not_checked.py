@@ -35,6 +35,7 @@ _WORDS = {
     Reason.UNREADABLE: "unreadable",
     Reason.EXHAUSTED: "no free file descriptor",
     Reason.INCOMPLETE: "the input is incomplete",
+    Reason.CONTRADICTED: "two sources disagree",
     Reason.OTHER: "other reasons",
 }
 

@@ -10,6 +10,7 @@ from ..facts.records import NotChecked, Run
 from ..report import UNEXPLAINED, Finding, Origin, Report, Verdict
 
 _SYMPTOM = "not-enough-evidence"
+_UNSURE = (Reason.INCOMPLETE, Reason.CONTRADICTED)
 
 
 def verdict(
@@ -23,8 +24,9 @@ def verdict(
 
     unknown: a vital check was wanted but not possible; a source failed by its own fault, so its result is missing (not
     for dumps); a symptom was seen but not its cause; a finding is stale; or nothing could be checked. Instead of ok,
-    also: a part of a dump was not read, or a driver reports a fault in unknown words. An implausible measurement is no
-    check. A check that only informs, or a line of a log that only informs, says nothing about faults.
+    also: a part of a dump was not read, two sources disagree on a state, or a driver reports a fault in unknown words.
+    An implausible measurement is no check. A check that only informs, or a line of a log that only informs, says
+    nothing about faults.
     """
     counting = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
     active = [one for one in counting if one.stale is None]
@@ -41,7 +43,7 @@ def verdict(
     if "warning" in grave:
         return "degraded"
     unexplained = any(one.case == UNEXPLAINED for one in active)
-    return "unknown" if unexplained or any(one.reason is Reason.INCOMPLETE for one in unread) else "ok"
+    return "unknown" if unexplained or any(one.reason in _UNSURE for one in unread) else "ok"
 
 
 def _has_cause(symptom: Finding, found: Iterable[Finding]) -> bool:
@@ -69,6 +71,8 @@ def why_unknown(report: Report) -> tuple[str, bool]:
         return "There is a symptom without a known cause.", False
     if any(finding.case == UNEXPLAINED for finding in report.findings):
         return "A driver or a program reports a fault in words that linkgauge does not know.", False
+    if any(gap.reason is Reason.CONTRADICTED for gap in report.not_checked):
+        return "Two sources disagree on the state of a device.", True
     if any(gap.reason is Reason.INCOMPLETE for gap in report.not_checked):
         return "A part of the input is missing or was not read. The rest shows no fault.", True
     return "Nothing could be judged.", False

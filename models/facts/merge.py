@@ -1,4 +1,6 @@
-"""Merge facts with the same kind and key. If sources disagree, the first value stays and the conflict is recorded."""
+"""Merge facts with the same kind and key. If sources disagree, a fault stays, else the first value. The conflict is
+recorded.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from msgspec import Struct
 from .gpu import Gpu
 from .machine import Mount, Pci
 from .records import Fact
+from .states import is_worse
 
 Facts: TypeAlias = Mapping[type[Fact], Mapping[str, Fact]]
 F = TypeVar("F", bound=Fact)
@@ -89,8 +92,13 @@ def _merged(several: Sequence[Fact], conflicts: list[Conflict]) -> Fact:
             if mine is None:
                 merged[name] = theirs
             elif mine != theirs and name not in _MOMENTARY.get(kind, ()):
-                kept = next(one for one in several if getattr(one, name) is not None)
-                conflicts.append(Conflict(kept, fact, name))
+                kept = next(one for one in several if getattr(one, name) == mine)
+                if is_worse(kind, name, mine, theirs):
+                    merged[name] = theirs
+                    cites = {**cites, **{cited: at for cited, at in fact.cites.items() if cited == name}}
+                    conflicts.append(Conflict(fact, kept, name))
+                else:
+                    conflicts.append(Conflict(kept, fact, name))
     # replace() would double the time of this function, and each cycle merges hundreds of facts.
     whole: Fact = kind(key=first.key, cites=cites, **merged)
     return whole

@@ -27,6 +27,7 @@ class Reason(str, Enum):
     UNREADABLE = "unreadable"  # a read failed, or the text makes no sense
     EXHAUSTED = "exhausted"  # linkgauge or the machine has no free file descriptor; that says nothing about the node
     INCOMPLETE = "incomplete"  # a dump is cut off, or its reader left out a part of it
+    CONTRADICTED = "contradicted"  # two sources disagree on a state
     OTHER = "other"  # none of the above; also records of versions without a reason
 
 

@@ -1,0 +1,78 @@
+"""Two sources that disagree: whichever is read first, the report is not ok, and a stated fault is found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import pytest
+
+from linkgauge.agent.pipeline.hang_guard import collect_all
+from linkgauge.agent.pipeline.registry import SOURCES
+from linkgauge.models.evaluate import evaluate
+from linkgauge.models.facts.records import Evidence, Fact, Record
+from linkgauge.models.facts.states import STATES
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.report import Report
+from linkgauge.models.site.schema import Site
+from tests.support.nodes.described import node
+
+FIELDS = [(kind, field) for kind, fields in STATES.items() for field in fields]
+OF_THE_NODE = {"Gpu", "GpuLink", "Pci", "Port", "Net", "Nvme"}  # kinds that the described node has
+
+
+@cache
+def _healthy() -> tuple[Record, ...]:
+    return tuple(collect_all(SOURCES, node("hgx-h100")))
+
+
+def _report(records: Sequence[Record]) -> Report:
+    return evaluate(assemble(records, Site(), node("hgx-h100").now(), origin="capture"))
+
+
+def _changed(value: object) -> object:
+    """Another value of the same type: a fault for states in words."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return value / 2 if isinstance(value, float) else value // 2 if value else 1
+    return {"ACTIVE": "DOWN", "completed": "in progress", "live": "dead"}.get(str(value), "other")
+
+
+def _other(kind: type[Fact], field: str) -> Fact | None:
+    """What a second source says of the first device whose field is known."""
+    facts = (one for one in _healthy() if type(one) is kind and getattr(one, field) is not None)
+    if (known := next(facts, None)) is None:
+        return None
+    assert isinstance(known, Fact)
+    cites = {field: Evidence("second.txt:1", "another value")}
+    return kind(key=known.key, cites=cites, **{field: _changed(getattr(known, field))})
+
+
+def test_the_node_is_healthy_when_its_sources_agree() -> None:
+    assert _report(_healthy()).verdict == "ok"
+
+
+@pytest.mark.parametrize(("kind", "field"), FIELDS, ids=[f"{kind.__name__}.{field}" for kind, field in FIELDS])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_second_source_that_disagrees_prevents_ok(kind: type[Fact], field: str, is_first: bool) -> None:
+    other = _other(kind, field)
+    if other is None:
+        assert kind.__name__ not in OF_THE_NODE or (kind.__name__, field) in {("Nvme", "critical_warning")}
+        return
+    report = _report((other, *_healthy()) if is_first else (*_healthy(), other))
+    assert report.verdict != "ok", field
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_link_that_one_source_calls_inactive_is_found(is_first: bool) -> None:
+    link, count = _other(*_kind("GpuLink", "active")), _other(*_kind("Gpu", "nvlinks"))
+    assert link
+    assert count
+    said = (link, count)
+    report = _report((*said, *_healthy()) if is_first else (*_healthy(), *said))
+    assert [one.code for one in report.findings if one.severity == "critical"] == ["nvlink-inactive"]
+
+
+def _kind(name: str, field: str) -> tuple[type[Fact], str]:
+    return next((kind, its) for kind, its in FIELDS if (kind.__name__, its) == (name, field))
