@@ -10,7 +10,6 @@ from .bandwidth.expectations import levels
 from .catalog import codes
 from .diagnosis.attribution import attribute
 from .diagnosis.coverage import coverage, uncovered
-from .diagnosis.disagreement import disagreements
 from .diagnosis.headlines import named
 from .diagnosis.ignored import silenced
 from .diagnosis.impact import Impact, weigh
@@ -21,6 +20,7 @@ from .facts.machine import Node
 from .facts.reason import Reason
 from .facts.records import Fact, Flow, NotChecked, Observation
 from .facts.units import as_utc
+from .inventory.disagreement import disagreements
 from .inventory.snapshot import Snapshot, once_per_snapshot
 from .jobs.job_rates import proven_by_jobs, slow_groups
 from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training

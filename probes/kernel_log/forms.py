@@ -155,7 +155,6 @@ FORMS = _forms(
     # The last of three lines; the first line names the GPU.
     ("gpu fell off", "NVRM: fallen", r"(?P<subject>NVRM): fallen off the bus"),
     ("gpu init failed", "NVRM: API mismatch", r"(?P<subject>NVRM): API mismatch: "),
-    ("gpu init failed", "NVRM: No", r"(?P<subject>NVRM): (?:No NVIDIA |None of the NVIDIA )"),
     (
         "gpu init failed",
         "failed with error",

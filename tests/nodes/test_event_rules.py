@@ -238,7 +238,11 @@ def test_a_gpu_of_which_the_log_alone_tells() -> None:
     assert told(*failed, GPU, origin="dumps") == told(*failed) == []
     off = log(f"NVRM: The NVIDIA GPU {ADDRESS}", "NVRM: fallen off the bus and is not responding to commands.")
     assert told(*off, origin="dumps") == [("gpu-missing", ADDRESS, "critical")]
-    assert told(*log("NVRM: The NVIDIA probe routine was not called for 1 device(s)."), origin="dumps") == []
+    others = log("NVRM: The NVIDIA probe routine was not called for 1 device(s).")
+    assert told(*others, origin="dumps") == [("gpu-driver-failed", "node", "critical")]
+    assert told(FUNCTION, *others) == [("gpu-driver-failed", "node", "info")]
+    lent = log(f"NVRM: GPU {ADDRESS} is already bound to vfio-pci.")
+    assert told(*others, *lent, origin="dumps") == [("gpu-driver-failed", ADDRESS, "info")]
 
 
 def test_a_program_of_another_version() -> None:
@@ -357,7 +361,8 @@ def test_nics() -> None:
     sick = "mlx5_core 0000:17:00.0: poll_health:821:(pid 0): device's health compromised - reached miss count"
     module = "mlx5_core 0000:17:00.0: Port module event[error]: module 0, Cable error, Bad or shorted cable/module"
     assert told(NIC, *log(sick, module)) == [("nic-errors", NIC.key, "warning")]
-    assert told(NIC, *log(module)) == [("nic-errors", NIC.key, "info")]
+    assert told(NIC, *log(module)) == [("nic-errors", NIC.key, "warning")]
+    assert told(NIC, *log(module, last=NOW - 90_000)) == [("nic-errors", NIC.key, "info")]
     hot = module.replace("Bad or shorted cable/module", "High Temperature")
     assert told(NIC, *log(hot)) == [("nic-optics", NIC.key, "warning")]
     assert told(NIC, *log(hot, last=NOW - 90_000)) == [("nic-optics", NIC.key, "info")]

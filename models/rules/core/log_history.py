@@ -130,6 +130,13 @@ def later(snapshot: Snapshot, event: Event, kind: str, subject: str | None, code
     return event.at is not None and last is not None and last > event.at
 
 
+def is_later(one: Event, other: Event) -> bool:
+    """Whether the last line of an event is after the last line of another. Lines without a time are in their order."""
+    if one.at is not None and other.at is not None and one.at != other.at:
+        return one.at > other.at
+    return (one.place or 0) > (other.place or 0)
+
+
 @once_per_snapshot
 def _last(snapshot: Snapshot) -> Mapping[tuple[str | None, str | None, int | None, float | None], float]:
     """The time of the last event of each kind, subject and code in each log."""

@@ -13,13 +13,14 @@ from msgspec import Struct
 from ...facts.machine import Disk, Event, Mount, Node, Nvme
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, Finding, Severity
-from ..core.log_history import event_evidence, events, is_history, since, times, total_count
+from ..core.log_history import event_evidence, events, events_about, is_history, is_later, since, times, total_count
 from ..core.rule import Rule
 from ..gpu.pcie_events import any_logged
 
 _TIMEOUTS, _MEDIUM = ("nvme", "nvme gone"), ("medium error", "unrecovered read")
 _STOPPED, _DAMAGED = "file system stopped", "file system error"
 _KINDS = (*_TIMEOUTS, *_MEDIUM, _STOPPED, _DAMAGED)
+ANSWERS = ("nvme-io-queues", "nvme-abort-done")  # messages of a controller that answers again
 _DRIVE = "the drive, its link, or its power"
 
 
@@ -58,10 +59,13 @@ def _controller(snapshot: Snapshot, key: str, found: list[Event]) -> Iterator[_F
         text = f"the kernel gave NVMe controller {key} up, and it is not listed any more"
         yield _Fault("critical", text, found, _DRIVE, "live", "gone", state=True)
         return
+    answers = [one for one in events_about(snapshot, key, "message") if one.name in ANSWERS]
+    works = bool(controller) or any(is_later(one, found[-1]) for one in answers)
     # A register that reads as all ones: the controller did not answer on PCIe.
-    rare = total_count(found) < 2 and not any(one.fatal for one in found)
+    rare = works and total_count(found) < 2 and not any(one.fatal for one in found)
     few: Severity = "info" if rare or is_history(snapshot, found[-1]) else "warning"
-    text = f"NVMe controller {key} did not answer in time{times(found)}, and works again"
+    text = f"NVMe controller {key} did not answer in time{times(found)}, and "
+    text += "works again" if works else "no later line says that it works again"
     yield _Fault(few, text, found, _DRIVE, "live", controller.state if controller else None)
 
 

@@ -18,7 +18,7 @@ from ...catalog.log_messages import Message, is_unexplained, message, pattern
 from ...facts.machine import Event, Node, Pci
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, UNEXPLAINED, Finding, Severity
-from ..core.log_history import event_evidence, events, gpu_at, later, since, times, total_count, why_history
+from ..core.log_history import event_evidence, events, gpu_at, is_later, later, since, times, total_count, why_history
 from ..core.rule import Rule
 from ..core.wording import function_name, location
 from ..gpu.pcie_events import any_logged
@@ -136,6 +136,8 @@ def _of_gpu(snapshot: Snapshot, event: Event, row: Message, subject: str) -> str
         return "the driver was loaded again after it"
     if later(snapshot, event, "reset", subject):
         return "the GPU was reset after it"
+    if row.code == "gpu-driver-failed" and subject == "node" and snapshot.origin != "dumps" and snapshot.of(Pci):
+        return "the driver of each GPU was read"
     gpu = gpu_at(snapshot, subject)
     usable = gpu is not None and gpu.failure is None and snapshot.origin != "dumps"
     return "the driver uses the GPU now" if usable and row.code in _STATES else None
@@ -150,16 +152,9 @@ def _cleared(snapshot: Snapshot, event: Event) -> str | None:
     """Why a later message ends this one. None: no message does."""
     others = events(snapshot, _KIND)
     enders = _enders(event.name or "", frozenset(one.name or "" for one in others))
-    later = (one for one in others if one.name in enders and one.subject == event.subject and _is_later(one, event))
+    later = (one for one in others if one.name in enders and one.subject == event.subject and is_later(one, event))
     found = next(later, None)
     return f"later, the log says: {message(found.name or '').meaning.format_map(_values(found))}" if found else None
-
-
-def _is_later(one: Event, other: Event) -> bool:
-    """Whether the last line of an event is after the last line of another. Lines without a time are in their order."""
-    if one.at is not None and other.at is not None and one.at != other.at:
-        return one.at > other.at
-    return (one.place or 0) > (other.place or 0)
 
 
 def _finding(snapshot: Snapshot, found: Sequence[_Logged]) -> Finding:

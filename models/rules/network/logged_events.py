@@ -48,7 +48,7 @@ def nics(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         gone = function is None and address.endswith(":00.0") and snapshot.origin != "dumps" and bool(snapshot.of(Pci))
         sick = [one for one in found if one.kind == "nic"]
         last = (sick or found)[-1]
-        severity: Severity = "critical" if gone and sick else "warning" if sick else "info"
+        severity: Severity = "critical" if gone and sick else "warning"
         name = function_name(snapshot, function) if function else f"NIC {address}"
         yield Finding(
             code="nic-missing" if gone and sick else "nic-errors",
@@ -56,14 +56,14 @@ def nics(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             severity="info" if is_history(snapshot, last) and not (gone and sick) else severity,
             subject=address,
             subject_name=name if function else None,
-            case="firmware" if sick else "heat",
+            case="firmware" if sick else "module",
             fact=f"logged{_how_often(sick or found)}: {_message(last)}",
             message=f"the kernel logged of {name}{times(sick or found)}: {_message(last)}"
             + ("; it is not listed any more" if gone else ""),
             since=since(last),
             observed=total_count(sick or found),
             unit="count",
-            cause="the NIC's firmware or hardware" if sick else "the transceiver or cable, or the heat around it",
+            cause="the NIC's firmware or hardware" if sick else "the transceiver or cable, or the power of the slot",
             location=location(function, snapshot) if function else {},
             evidence=tuple(event_evidence(one) for one in found),
         )

@@ -25,7 +25,7 @@ _FORMS = needles(FORMS)
 BOOTED = "Linux version "
 _YEAR = 366 * 86400.0  # period of the clock without a year
 _EDGE, _MOST = 40, 1 << 16  # lines at each end in which the reader searches for a time, and the characters of each end
-_IN_ORDER = (KIND, DOWN, UP, READY)  # a later event ends an earlier one
+_IN_ORDER = (KIND, DOWN, UP, READY, "nvme")  # a later event ends an earlier one
 _AHEAD = 200  # characters before a needle in a very long line
 
 

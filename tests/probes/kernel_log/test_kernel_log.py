@@ -205,10 +205,6 @@ LINES: list[tuple[str, dict[str, object]]] = [
         {"key": "gpu init failed 0000:3b:00.0", "kind": "gpu init failed", "subject": "0000:3b:00.0"},
     ),
     (
-        "NVRM: No NVIDIA GPU found.",
-        {"key": "gpu init failed nvidia", "kind": "gpu init failed", "subject": "nvidia"},
-    ),
-    (
         "pcieport 0000:00:02.0: AER: Corrected error received: 0000:02:00.0",
         {"key": "aer received 0000:02:00.0", "kind": "aer received", "subject": "0000:02:00.0"},
     ),

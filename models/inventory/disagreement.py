@@ -8,8 +8,8 @@ from ..facts.merge import Conflict
 from ..facts.reason import Reason
 from ..facts.records import Fact, NotChecked
 from ..facts.states import STATES
-from ..inventory.snapshot import Snapshot
 from ..report import Finding
+from .snapshot import Snapshot
 
 _HOW = "read it once more"
 
