@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ..lines.frames import Frame, first_block, string_frame, strip_frames, uniform_frames, without_containers
 from ..lines.markup import lines_of_outputs, without_markup
 from ..lines.quoted_lines import is_item
+from ..lines.searched_words import without_searched_words
 from ..lines.shapes import shape, shape_expression
 from .other_hosts import OTHER_HOSTS
 from .part import Part
@@ -63,7 +64,8 @@ def is_filler(part: Part) -> bool:
 
 
 def clean(text: str) -> str:
-    """The text without color codes, carriage returns, zero bytes and HTML entities, and with plain quotation marks.
+    """The text without color codes, carriage returns, zero bytes, HTML entities and words that a program searches for,
+    and with plain quotation marks.
 
     The number of lines does not change.
     """
@@ -76,7 +78,8 @@ def clean(text: str) -> str:
             text = text.replace(escape, character)
     if not text.isascii():
         text = text.translate(_TYPOGRAPHIC)
-    return _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
+    plain = _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
+    return without_searched_words(plain)
 
 
 def split(
