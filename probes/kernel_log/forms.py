@@ -269,7 +269,8 @@ FORMS = _forms(
         "edac",
         "EDAC MC",
         _EDAC
-        + r"(?P<count>[1-9][0-9]{0,8}) (?P<fatal>CE|UE) .{0,120}?\bon (?P<name>(?!any |unknown )[\w#:./-]{3,60})(?= |$)",
+        + r"(?P<count>[1-9][0-9]{0,8}) (?P<fatal>CE|UE) .{0,120}?"
+        + r"\bon (?P<name>(?!any |unknown )[\w#:./-]{3,60})(?= |$)",
     ),
     ("edac", "EDAC MC", _EDAC + r"(?P<count>[1-9][0-9]{0,8}) (?P<fatal>CE|UE) "),
     ("edac", "EDAC MC", _EDAC + r"(?P<fatal>CE|UE) .{0,160}?\blabels? \"(?P<name>\w[\w#:./ -]{1,60})\""),

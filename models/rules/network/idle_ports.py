@@ -1,4 +1,5 @@
-"""Texts in which most RDMA ports or all network devices are down, and nothing says that cables belong there.
+"""Texts in which most RDMA ports, one of several of an unknown kind, or all network devices are down, and nothing says
+that cables belong there.
 
 A node has spare ports, and a network device of InfiniBand is down where nobody uses IP over it. So such a text shows
 neither a fault nor health.
@@ -19,15 +20,19 @@ from ..core.wording import cited, gap
 from . import dumped_ports, nic
 from .ports import real, up
 
+_SEVERAL = 4  # ports; pairs of ports often have a spare one
 _HOW = "ibstat, and the number of ports that the node should use"
 
 
 def _down(snapshot: Snapshot) -> list[Port]:
-    """The ports that are down, if these are most of those whose state is known."""
+    """The ports that are down, if these are most of those whose state is known, or one of several ports without
+    link layer: were they equal InfiniBand ports, it would be a fault.
+    """
     states = {key: _is_up(snapshot, port) for key, port in snapshot.of(Port).items()}
     down = [snapshot.of(Port)[key] for key, state in states.items() if state is False]
     known = sum(state is not None for state in states.values())
-    return down if 2 * len(down) > known else []
+    nameless = all(port.link_layer is None for port in snapshot.of(Port).values())
+    return down if 2 * len(down) > known or (nameless and len(down) == 1 and known >= _SEVERAL) else []
 
 
 def _is_up(snapshot: Snapshot, port: Port) -> bool | None:
@@ -48,7 +53,7 @@ def _findings(snapshot: Snapshot, port: Port) -> list[Finding]:
 
 
 def are_down(snapshot: Snapshot, node: Node) -> bool:
-    """Select texts in which most RDMA ports are down."""
+    """Select texts in which ports are down whose role decides the verdict."""
     return snapshot.origin == "dumps" and bool(_down(snapshot))
 
 

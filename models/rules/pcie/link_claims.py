@@ -24,6 +24,11 @@ from ..core.machine_expectations import profile
 
 WIDTH, MAX_SPEED = "link width", "link speed of both ends"
 _ENDPOINTS = frozenset({"gpu", "nic", "nvme", "nvswitch", "storage"})
+# Not "10-Gigabit", "10 Gigabit": names of pci.ids and of lspci
+_GIGABIT = re.compile(
+    r"(?<!\b10[- ])(?<!\b25[- ])(?<!\b40[- ])(?<!\b50[- ])(?<!\b[12]00[- ])(?<!\d)Gigabit (?:Ethernet|Network)",
+    re.IGNORECASE,
+)
 _GRADE = re.compile(r"pcie(\d)x(\d+)")
 
 
@@ -49,6 +54,11 @@ def carriers(snapshot: Snapshot) -> Mapping[str, Pci]:
         for address, one in below.items()
         if ports.get(address) or (kind_of(one) in _ENDPOINTS and not one.lost)
     }
+
+
+def is_gigabit(function: Pci) -> bool:
+    """Whether the function is a network adapter of 1 Gb/s: one lane of the first generation carries twice its rate."""
+    return bool(_GIGABIT.search(function.name or ""))
 
 
 def width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:

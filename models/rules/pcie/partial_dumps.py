@@ -19,6 +19,7 @@ from ...report import Finding
 from ..core.rule import Evaluate, Rule
 from ..core.wording import cited, function_name, gap, location
 from .acs import REDIRECTS
+from .link_claims import is_gigabit
 
 _ENDPOINTS = {"gpu": "pcie-link-narrow", "nic": "pcie-link-narrow", "nvme": "storage-link-slow"}
 _COMPLETE = "sudo lspci -vv, all of it: each function under its address, and the port above it"
@@ -120,7 +121,7 @@ def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
     alike = len(cohort) > 1 and all(other.width == function.width for other in cohort)
     return Finding(
         code=code,
-        severity="info" if alike else "warning" if code.startswith("storage") else "critical",
+        severity="info" if alike or is_gigabit(function) else "warning" if code.startswith("storage") else "critical",
         confidence="likely",
         subject=function.key,
         subject_name=None if is_unnamed(function) else name,

@@ -19,7 +19,7 @@ from ...report import Finding
 from ..core.gpus import gpu_cohort, gpu_product, majority
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, gap, location
-from .link_claims import speed_claim, width_claim
+from .link_claims import is_gigabit, speed_claim, width_claim
 
 _EMULATED = "a virtual machine shows {}; its PCI tree is emulated"
 _LOOK_ON_HOST = "look on the host, or set trust_virtual_links in the site file"
@@ -67,7 +67,7 @@ def _narrower(snapshot: Snapshot, function: Pci, link: Link, code: str) -> Findi
     speed = function.max_speed if port.max_speed is None else min(function.max_speed or 0, port.max_speed)
     return Finding(
         code=code,
-        severity="info" if split else "warning" if code.startswith("storage") else "critical",
+        severity="info" if split or is_gigabit(function) else "warning" if code.startswith("storage") else "critical",
         subject=function.key,
         subject_name=function_name(snapshot, function),
         fact=f"runs on x{width} of x{both}",
@@ -182,7 +182,7 @@ def _slower(
     limits = {link.id: rated(speed, width)} if width else {}
     return Finding(
         code=code,
-        severity="warning" if code.startswith("storage") else "critical",
+        severity="info" if is_gigabit(function) else "warning" if code.startswith("storage") else "critical",
         subject=function.key,
         subject_name=function_name(snapshot, function),
         fact=f"runs at {as_transfers(speed)} of {as_transfers(both)}{while_busy}",

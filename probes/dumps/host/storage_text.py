@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from ....models.facts.machine import Array, Disk, Mount, Nvme
-from ....models.facts.records import Evidence, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Record
 from ....models.facts.units import GIB, KIB, MIB
 from ...storage.mounts import is_job_storage
 from ..core.part import Part
@@ -41,13 +42,14 @@ _MD = re.compile(
     r"((?: [\w!-]{1,32}\[\d+\](?:\([A-Z]\))*)*)[ \t]*$"
 )
 _MEMBER = re.compile(r"([\w!-]{1,32})\[\d+\]((?:\([A-Z]\))*)")
-_BLOCKS = re.compile(r"[ \t]*\d+ blocks .*\[(\d{1,5})/(\d{1,5})\]")
+_BLOCKS = re.compile(r"[ \t]*\d+ blocks .*\[(\d{1,5})/(\d{1,5})\](?:[ \t]*(\S{1,400}))?")
 _LSBLK = re.compile(r"([ \t│├└─|`-]*)(\w[\w.!-]*)[ ]+\d+:\d+[ ]+[01][ ]+\S+[ ]+[01][ ]+(\w+)(?:[ ]+(/\S*))?[ \t]*$")
 _NVME = re.compile(r"[ \t]*/dev/(nvme\d{1,4}n\d{1,4})[ ]")
 _CONTROLLER = re.compile(
     r"[ \t]*(?P<name>nvme\d{1,4})[ ]+(?:\d{1,5}[ ]+)?\S{1,20}[ ]+(?P<model>\S[^\n]{0,39}?)[ ]+(?P<firmware>\S{1,8})[ ]+"
     r"(?P<transport>pcie|tcp|rdma|fc|loop)[ ]+(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])?"
 )
+_PLACES = re.compile(r"\[[U_]+\]").fullmatch
 _UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10, "P": GIB << 20}
 _BLOCK_SIZES = {"1K-blocks": KIB, "1024-blocks": KIB, "1M-blocks": MIB, "1G-blocks": GIB, "Size": 1}
 _HUMAN = re.compile(r"[ ]\d[\d.,]*[KMGTP][ ]")  # a size with its unit
@@ -95,7 +97,7 @@ class _Reading:
             if not self.last:  # the line before it is missing
                 self.last = _UNNAMED
                 self.arrays.setdefault(_UNNAMED, Array(key=_UNNAMED, level=_level(line)))
-            self._members(int(found[1]), int(found[2]), cite)
+            yield from self._members(int(found[1]), int(found[2]), found[3], cite)
         elif found := _LSBLK.match(line):
             yield from self._block(found, cite)
         elif line.lstrip().startswith(("--", "/dev/nvme")):
@@ -109,6 +111,16 @@ class _Reading:
             pairs = (("size", found[3]), ("free", found[4])) if clear else ()
             sizes = {name: _bytes(text, self.unit or 1) for name, text in pairs}
             known = {name: size for name, size in sizes.items() if size is not None}
+            for name in sizes.keys() - known:
+                how, detail = "df -B1", f"{dict(pairs)[name]!r} has no unit"
+                yield NotChecked(
+                    what=f"Mount.{name}",
+                    subject=found[5].strip(),
+                    reason=Reason.INCOMPLETE,
+                    path=cite().source,
+                    detail=detail,
+                    how=how,
+                )
             yield from _mount(found[5].strip(), found[1], found[2], cite, known)
 
     def _array(self, found: re.Match[str], cite: _Cite) -> None:
@@ -125,9 +137,21 @@ class _Reading:
             cites=dict.fromkeys(("level", "state", "members", "faulty"), evidence),
         )
 
-    def _members(self, wanted: int, active: int, cite: _Cite) -> None:
+    def _members(self, wanted: int, active: int, places: str | None, cite: _Cite) -> Iterator[NotChecked]:
+        """The counts of an array. `places`: its members again, as "[UU_]". They do not count if both disagree."""
         array, evidence = self.arrays[self.last], cite()
         self.last = ""
+        if places is None or (places[1:-1].count("U"), len(places) - 2) != (active, wanted) or not _PLACES(places):
+            why = f"[{wanted}/{active}] and {places or 'nothing behind it'} do not agree"
+            yield NotChecked(
+                what="Array.missing",
+                subject=array.key,
+                reason=Reason.INCOMPLETE,
+                path=evidence.source,
+                detail=why,
+                how="cat /proc/mdstat; mdadm --detail",
+            )
+            return
         self.arrays[array.key] = Array(
             key=array.key,
             level=array.level,
@@ -196,6 +220,8 @@ def _mount(point: str, device: str, fstype: str | None, cite: _Cite, known: Mapp
 
 
 def _bytes(text: str, unit: int) -> int | None:
-    """Bytes of "1048576" (blocks) or "1.8T" (-h, rounded)."""
+    """Bytes of "1048576" (blocks) or "1.8T" (-h, rounded). None: a size of -h whose unit is missing."""
     found = re.fullmatch(r"([0-9]{1,18}(?:[.,][0-9])?)([KMGTP]?)", text)
-    return int(float(found[1].replace(",", ".")) * _UNITS.get(found[2], 1) * unit) if found else None
+    if not found or (unit == 1 and not found[2] and found[1] != "0"):
+        return None
+    return int(float(found[1].replace(",", ".")) * _UNITS.get(found[2], 1) * unit)

@@ -83,6 +83,8 @@ PHYSICAL = {
     "PORT_CONFIGURATION_TRAINNING": "PortConfigurationTraining",
     "LINK_ERROR_RECOVERY": "LinkErrorRecovery",
 }
+_LOGICAL = ("DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")  # drivers/infiniband/core/sysfs.c: state_show
+_OF_LINK = (*PHYSICAL.values(), "No state change", "Phy Test", "PhyTest")  # phys_state_to_str
 _AMAZON = 0x1D0F
 
 
@@ -220,18 +222,20 @@ def _scope(gid: str) -> str:
 
 def port_state(text: str) -> str | None:
     """The state "ACTIVE", as in sysfs, of "Active", "4: ACTIVE" or "PORT_ACTIVE (4)"."""
-    found = re.fullmatch(r"(?:[0-9]: )?(?:PORT_)?([A-Za-z]{2,12})(?: \([0-9]\))?", text)
-    if not found:
+    found = re.fullmatch(r"(?:[0-9]: )?(?:PORT_)?([A-Za-z_]{2,14})(?: \([0-9]\))?", text)
+    state = found[1].upper() if found else ""
+    state = _STATES.get(state, state)
+    if state not in (*_LOGICAL, "UNKNOWN", "NOP"):
         raise ValueError(f"{shown(text)} is not the state of a port")
-    state = found[1].upper()
-    return None if state in ("UNKNOWN", "NOP") else _STATES.get(state, state)
+    return None if state in ("UNKNOWN", "NOP") else state
 
 
 def _physical_state(text: str) -> str | None:
     found = re.fullmatch(r"(?:[0-9]: )?([A-Za-z_ ]{2,40}?)(?: \([0-9]\))?", text)
-    if not found:
+    state = PHYSICAL.get(found[1], found[1]) if found else ""
+    if state not in _OF_LINK:
         raise ValueError(f"{shown(text)} is not the state of a link")
-    return PHYSICAL.get(found[1], found[1])
+    return state
 
 
 def _rate(text: str) -> float | None:

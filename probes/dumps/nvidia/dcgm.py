@@ -34,7 +34,9 @@ _ROWS = (
 _OLD_HEALTH = r"\|[ ]{1,3}[\w -]{1,40}\|[ ]{1,3}Overall Health:"
 _HEALTH = r"\|[ ]{1,3}Overall Health[ ]{1,60}\|"
 _STATS = r"\|[ ]{1,3}(?:Double Bit ECC Errors|PCIe Replay Warnings|Critical XID Errors|Due to - Power \(%\))[ ]{1,40}\|"
-_STATES = r"gpuId [0-9]{1,3}:[ \t]*\n\s{0,20}[UDX_](?: [UDX_])"
+_STATES = (
+    r"(?:(?:gpuId|physicalId) [0-9]{1,4}:[ \t]*\n\s{0,20}[UDX_](?: [UDX_])|[UDX_](?: [UDX_]){5,255}[ \t]*(?:\n|\Z))"
+)
 _POLICY = r"[^\n]{0,200}has violated policy manager values"
 _DIAG = r'DCGM (?:GPU )?Diagnostic"|iterations"\s{0,8}:\s{0,40}\[\s{0,80}\{\s{0,80}"DCGM '
 _OBJECT = rf'\{{\s{{0,40}}"(?:{_DIAG}|body"\s{{0,8}}:\s{{0,40}}\{{\s{{0,80}}"(?:{_BODY})")'

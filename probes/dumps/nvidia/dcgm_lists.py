@@ -7,7 +7,7 @@ no fact. An inactive port gives a NotChecked.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ....models.facts.gpu import Gpu, GpuLink
 from ....models.facts.reason import Reason
@@ -50,27 +50,33 @@ def read_states(part: Part, rows: list[tuple[int, str]], found: FactCollector) -
             kind, owner = named[1], int(named[2])
             if kind == "gpuId":
                 found.add(Gpu, f"gpu{owner}", where)
-        elif kind and _STATES.fullmatch(text):
-            states = {link: letter for link, letter in enumerate(text.split()) if letter != "_"}
-            if kind == "gpuId":
-                for link, letter in states.items():
-                    key = f"gpu{owner}/nvlink{link}"
-                    found.add(GpuLink, key, where, gpu=f"gpu{owner}", kind="nvlink", active=letter == "U")
-                if states and len(text.split()) in _LENGTHS and place + 1 < len(rows):
-                    up, present = (sum(letter in some for letter in states.values()) for some in ("U", "UD"))
-                    found.add(Gpu, f"gpu{owner}", where, nvlinks=up, nvlinks_present=present)
+        elif (kind or len(text.split()) in _LENGTHS) and _STATES.fullmatch(text):
+            letters = text.split()
+            states = {link: letter for link, letter in enumerate(letters) if letter != "_"}
+            if kind != "physicalId":
+                whole = len(letters) in _LENGTHS and place + 1 < len(rows)
+                _links(f"gpu{owner}" if kind else _UNNAMED, states, whole, where, found)
             elif down := [str(port) for port, letter in states.items() if letter == "D"]:
                 why = f"DCGM reports its NVLink port{'s' * (len(down) > 1)} {', '.join(down)} as down"
                 how = "nvidia-smi nvlink -s, and the log of the fabric manager"
                 yield NotChecked(
                     what="NVSwitch ports",
                     subject=f"nvswitch{owner}",
-                    reason=Reason.OTHER,
+                    reason=Reason.INCOMPLETE,
                     path=where.source,
                     detail=why,
                     how=how,
                 )
             kind = ""
+
+
+def _links(gpu: str, states: Mapping[int, str], whole: bool, where: Evidence, found: FactCollector) -> None:
+    """The links of a row. A row that may be cut has no count, unless it shows a link that is down."""
+    for link, letter in states.items():
+        found.add(GpuLink, f"{gpu}/nvlink{link}", where, gpu=gpu, kind="nvlink", active=letter == "U")
+    if states and (whole or "D" in states.values()):
+        up, present = (sum(letter in some for letter in states.values()) for some in ("U", "UD"))
+        found.add(Gpu, gpu, where, nvlinks=up, nvlinks_present=present)
 
 
 def read_devices(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> Iterator[Record]:

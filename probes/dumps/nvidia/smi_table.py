@@ -78,8 +78,22 @@ def read(part: Part) -> Iterator[Record]:
         elif text.startswith("|") and (cards or _SECOND.match(text) or _MESSAGE.match(text)):
             cards = cards or [Card(key=_UNNAMED)]
             _further_row(cards[-1], text, where)
+        if cards and "ERR!" in text:
+            yield _refused(cards[-1], where)
     for card in cards:
         yield from facts(card, part.at)
+
+
+def _refused(card: Card, where: Evidence) -> NotChecked:
+    """A value that the driver could not read: a broken sensor, or a GPU that begins to fail."""
+    return NotChecked(
+        what="Gpu.readings",
+        subject=card.key,
+        reason=Reason.INCOMPLETE,
+        path=where.source,
+        detail="the driver gives ERR! instead of a value",
+        how="nvidia-smi -q; dmesg | grep NVRM",
+    )
 
 
 def _versions(text: str, where: Evidence) -> Iterator[Record]:

@@ -185,10 +185,35 @@ def _pairs(matrix: _Matrix) -> Iterator[Record]:
     gpus = [column for column in matrix.columns if _GPU.fullmatch(column)]
     for place, a in enumerate(gpus):
         for b in gpus[place + 1 :]:
-            for row, column in ((a, b), (b, a)):
-                if row in matrix.rows and (cell := matrix.rows[row].cells.get(column)):
-                    yield from _pair(matrix, f"{a}-{b}".lower(), cell, matrix.rows[row].where)
-                    break
+            cells = [
+                (row, cell)
+                for row, column in ((a, b), (b, a))
+                if row in matrix.rows and (cell := matrix.rows[row].cells.get(column))
+            ]
+            if len(cells) == 2 and any(_is_odd(matrix.rows[row], cell, gpus) for row, cell in cells):
+                (_, one), (_, other) = cells
+                if one != other and all(_NVLINKS.fullmatch(cell) or cell in PATHS.values() for cell in (one, other)):
+                    yield _contradicted(matrix, a, b, one, other)
+                    continue
+            for row, cell in cells[:1]:
+                yield from _pair(matrix, f"{a}-{b}".lower(), cell, matrix.rows[row].where)
+
+
+def _is_odd(row: _Row, cell: str, gpus: Sequence[str]) -> bool:
+    """Whether a cell is no usual one of its row. A GPU with an inactive link to a switch has it in its whole row."""
+    return any(row.cells.get(gpu) not in (cell, "X", None) for gpu in gpus)
+
+
+def _contradicted(matrix: _Matrix, a: str, b: str, one: str, other: str) -> NotChecked:
+    why = f"row {a} says {one} for {b}, and row {b} says {other} for {a}"
+    return NotChecked(
+        what="GpuPair.path",
+        subject=f"{a}-{b}".lower(),
+        reason=Reason.CONTRADICTED,
+        path=matrix.rows[a].where.source,
+        detail=why,
+        how="nvidia-smi topo -m",
+    )
 
 
 def _to_nics(matrix: _Matrix) -> Iterator[Record]:

@@ -28,7 +28,13 @@ SEARCHES = (
     'strings.contains("{}")',
     '[[ $line == "{}" ]]',
 )
-QUOTES = ('The log says "{}"', "{} (see grep above)", "> {}", 'it printed `{}` and "nothing else"', "if you see this: {}")
+QUOTES = (
+    'The log says "{}"',
+    "{} (see grep above)",
+    "> {}",
+    'it printed `{}` and "nothing else"',
+    "if you see this: {}",
+)
 
 
 @pytest.mark.parametrize("message", MESSAGES)
