@@ -111,5 +111,5 @@ def _numbers(text: str) -> set[int]:
 
 RULES = (
     Rule("shm-small", Mount, ("size", "free?"), shared_memory, is_shared_memory),
-    Rule("numa-memory-missing", Numa, ("cpus",), hidden, has_job_gpus),
+    Rule("numa-memory-missing", Numa, ("cpus", "memory?"), hidden, has_job_gpus),
 )

@@ -115,10 +115,19 @@ def _kind(snapshot: Snapshot, function: Pci) -> str:
     return "nvme" if kind_of(function) == "nvme" else "port" if carried(snapshot).get(function.key) else "device"
 
 
-_WIDTH, _SPEED = ("pci_class", "width?", "max_width?"), ("pci_class", "max_speed?")
+def _of_port(snapshot: Snapshot, function: Pci) -> bool:
+    """Select devices of whose links only the port says how many lanes it has, if there is evidence for the number."""
+    if function.width is not None or _kinds(snapshot).get(function.key) != "device":
+        return False
+    claim = width_claim(snapshot, function)
+    return claim is not None and bool(claim.corroborated or claim.contradicted)
+
+
+_WIDTH, _SPEED = ("pci_class", "width", "max_width?"), ("pci_class", "max_speed?")
 _DEVICE, _DISK, _PORT = of_kind("device"), of_kind("nvme"), of_kind("port")
 RULES = (
     Rule("pcie-link-narrow", Pci, _WIDTH, narrower, _DEVICE),
+    Rule("pcie-link-narrow", Pci, ("pci_class",), narrower, _of_port),
     Rule("pcie-link-slow", Pci, _SPEED, slower, _DEVICE),
     Rule("storage-link-slow", Pci, _WIDTH, narrower, _DISK),
     Rule("storage-link-slow", Pci, _SPEED, slower, _DISK),

@@ -73,24 +73,31 @@ def speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
 
 def _width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     link = snapshot.topology.link_below[function.key]
-    if function.width is None or link.rated is None:
+    width = function.width if function.width is not None else _most_lanes(snapshot, function)
+    if width is None or link.rated is None:
         return None
     able = max(filter(None, (function.max_width, _product_width(snapshot, function))), default=None)
     doubt = None
-    if able and able > function.width:
-        doubt = f"at x{function.width}, the device supports x{able}: nothing says how its slot is wired"
+    if able and able > width:
+        doubt = f"at x{width}, the device supports x{able}: nothing says how its slot is wired"
     doubt = doubt or _below_uplink(snapshot, function)
     usual = _usual_widths(snapshot).get(function.key)
     supports = _supports(snapshot, function, lanes_of_grade, _board_width, usual, "lanes")
-    history = of_earlier(snapshot, function, function.width, lambda item: item.width, lambda value: f"x{value:.0f}")
+    history = of_earlier(snapshot, function, width, lambda item: item.width, lambda value: f"x{value:.0f}")
     return Claim(
         group="links",
         subject=function.key,
         quantity=WIDTH,
-        observed=function.width,
+        observed=width,
         supports=(*supports, *history, *_of_bmc(snapshot, function)),
         doubt=doubt,
     )
+
+
+def _most_lanes(snapshot: Snapshot, function: Pci) -> int | None:
+    """The lanes that the port above supports, for texts that show no width in use: topology files of NCCL."""
+    port = snapshot.of(Pci).get(snapshot.topology.link_below[function.key].a)
+    return port.max_width if port and snapshot.origin == "dumps" else None
 
 
 def _of_bmc(snapshot: Snapshot, function: Pci) -> Iterator[Support]:

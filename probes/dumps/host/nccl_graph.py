@@ -91,9 +91,26 @@ def read(
             yield Rdma(key=device, address=address(node.above.number), cites={"address": node.cite})
             cites = {"rate": node.cite, "state": node.cite}
             yield Port(key=ports[node.number], device=device, state="ACTIVE", rate=_port_rate(node), cites=cites)
+    yield from _unequal(nodes)
     if damage:
         why = "a line of NCCL's graph is damaged or missing; what follows it was not read"
         yield NotChecked(what="dump", subject="graph", reason=Reason.INCOMPLETE, path=damage.source, detail=why)
+
+
+def _unequal(nodes: list[_Node]) -> Iterator[NotChecked]:
+    """GPUs whose PCIe link is rated lower than others: fewer lanes, a slower slot, or, in old versions, rest."""
+    gpus = [node for node in nodes if node.kind == "GPU" and node.link == "PCI"]
+    most = max((node.rate for node in gpus), default=0.0)
+    for node in gpus:
+        if node.rate < most:
+            yield NotChecked(
+                what="Pci.width",
+                subject=address(node.number),
+                reason=Reason.INCOMPLETE,
+                path=node.cite.source,
+                detail=f"NCCL rates its PCIe link at {node.rate:g} GB/s, and that of another GPU at {most:g} GB/s",
+                how=f"lspci -vv -s {address(node.number)}",
+            )
 
 
 def _first(text: str, cite: Callable[[re.Match[str]], Evidence]) -> tuple[list[_Node], Evidence | None]:
@@ -118,7 +135,11 @@ def _first(text: str, cite: Callable[[re.Match[str]], Evidence]) -> tuple[list[_
             if node is None:
                 return nodes, cite(line)
             nodes.append(node)
-    return nodes, None
+    if not nodes:
+        return nodes, None
+    if text.rstrip().endswith(_END):  # the last line has no line end
+        return _with_processors(nodes, nodes[-1].cite)
+    return nodes, nodes[-1].cite
 
 
 def _with_processors(nodes: list[_Node], end: Evidence) -> tuple[list[_Node], Evidence | None]:
