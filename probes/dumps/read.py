@@ -15,6 +15,7 @@ from .gpu_tools.health_events import read_health
 from .health.redfish_drives import read_drives
 from .host.iommu import read_iommu
 from .host.log_events import read_events
+from .lines.damaged_words import damaged_words
 from .lines.wrapped import LONGEST, joined
 from .pci.link_halves import with_halves
 from .registry import READERS
@@ -110,9 +111,23 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
             known += 1
         elif not _NOTHING.fullmatch(part.text) and not is_filler(part):
             unknown.append(part)
+    if known:
+        yield from _damage(Part(name, 1, clean(text), at), origin)
     if unknown or not known:
         why, how = _unknown(unknown, known), None if known else _HOW
         yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=why, how=how)
+
+
+def _damage(part: Part, origin: Sequence[int] | None) -> Iterator[NotChecked]:
+    """A gap for the words that are one letter away from a state."""
+    found = [
+        f"line {(origin[number] if origin else number) + 1}: {word!r}" for number, word in damaged_words(part.text)
+    ]
+    if found:
+        why = f"a damaged word may be the name of a state: {', '.join(found)}"
+        yield NotChecked(
+            what="dump", subject=part.file, reason=Reason.INCOMPLETE, detail=why, how="take the output again"
+        )
 
 
 def _of_whole_records(part: Part) -> Iterator[Record]:
