@@ -110,9 +110,13 @@ def _whole(whole: Part, readers: tuple[Reader, ...]) -> Iterator[tuple[Reader | 
     frames = [strings] if strings else prefixed
     parts = list(_cut(replace(whole, text=head), readers, _DEEPEST)) if frames else []
     best, depth = _known_lines(parts), 0
-    for number, frame in enumerate(() if _belongs(parts, bool(strings)) else frames, 1):
-        known = _known_lines(_cut(whole.unframed(frame.text, frame.origin), readers, _DEEPEST - 1))
-        best, depth = (known, number) if known and known >= best else (best, depth)
+    belongs = _belongs(parts, bool(strings))
+    for number, frame in enumerate(() if belongs and strings else frames, 1):
+        inner = list(_cut(whole.unframed(frame.text, frame.origin), readers, _DEEPEST - 1))
+        known = _known_lines((reader, part) for reader, part in inner if reader and not (belongs and reader.lines))
+        # a tool's output that was sent to the log of the kernel: nearly all lines are of the tool
+        if known and (2 * known > head.count("\n") if belongs else known >= best):
+            best, depth = known, number
     chosen = islice(uniform_frames(whole.text), max(depth - 1, 0), None) if depth else iter(())
     found = string_frame(whole.text) if depth and strings else next(chosen, None)
     if found:

@@ -67,7 +67,11 @@ _KINDS = (
     _Kind(re.compile(rf"(?!{_DEVICE}){_HOST}(?!{_DEVICE}){_PROGRAM}:(?= |$)"), constant=True, below=True, fewest=2),
     _Kind(re.compile(r"\[[0-9]{1,6},[0-9]{1,6}\]<std(?:out|err|diag)>:"), constant=True),
     _Kind(re.compile(r"\[(?:[A-Za-z][\w./@:-]{0,200}|[0-9]{1,5})\]:?(?= |$)"), constant=True, fewest=2),
-    _Kind(re.compile(rf"{_NAME}(?: \||:)(?=[ \t]|$)"), constant=True, fewest=2),
+    _Kind(re.compile(rf"{_NAME}(?:(?: \||:)(?=[ \t]|$)|[ ]{{0,12}}\|(?=[ \t]?\S))"), constant=True, fewest=2),
+    _Kind(re.compile(r"<[0-9]{1,3}>(?=\S|[ \t])"), fewest=2),  # the priority of a line of the kernel's buffer
+    _Kind(
+        re.compile(r"[ \t]{0,3}(?:#{1,4}|/{2,3}|[a-z]{2,12}>|[|│┃](?![^\n]*[|│┃][ \t]*$))(?=[ \t]|$)"), True, fewest=2
+    ),
 )
 _DEEPEST = 5  # layers
 _HEAD = 20  # lines that decide whether the others are looked at
