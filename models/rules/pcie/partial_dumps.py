@@ -162,11 +162,14 @@ def shows_switches(snapshot: Snapshot, node: Node) -> bool:
     return snapshot.origin == "dumps" and unnamed and not joined and not _is_guest(snapshot)
 
 
-def redirected(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """Unnamed ports send peer traffic up to the root complex."""
+def redirected(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
+    """Unnamed ports send peer traffic up to the root complex. A single one may be a root port, where that is normal."""
     ports = [function for function in snapshot.of(Pci).values() if is_unnamed(function) and function.acs is not None]
     hit = [port for port in ports if not REDIRECTS.isdisjoint(port.acs or ())]
-    if hit:
+    if len(ports) == 1 and hit and _is_part(hit[0]):
+        why = "ACS redirects are on at a port, and the text does not show whether a switch or the root complex has it"
+        yield from gap(snapshot, "Pci.acs", hit[0].key, Reason.INCOMPLETE, why, "lspci -vvv, whole")
+    elif hit:
         on = sorted({name for port in hit for name in port.acs or ()} & REDIRECTS, reverse=True)
         yield Finding(
             code="pcie-acs-redirect",
@@ -181,6 +184,11 @@ def redirected(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             cause="the firmware, or a kernel with the IOMMU on, switched ACS on",
             evidence=tuple(seen for port in hit[:6] for seen in cited(port, "acs")),
         )
+
+
+def _is_part(port: Pci) -> bool:
+    """Whether more lines of the port's output are shown than those of ACS, which people search for."""
+    return any(getattr(port, name) is not None for name in ("speed", "width", "driver", "max_payload", "max_speed"))
 
 
 def _is_guest(snapshot: Snapshot) -> bool:

@@ -18,9 +18,13 @@ _STATES = (
 )
 _NODE = re.compile(rf"Node #(?P<number>\d{{1,4}})\s+(?P<own>[-*])\s[^#]*?- (?P<state>{_STATES})\b")
 _DOMAIN = re.compile(r"(?:Domain State: |\"(?:domainState|status)\"\s*:\s*\")(?P<state>UP|DOWN|DEGRADED)\b")
+# A row of the connectivity table: the number of a node, and a letter for each other one. C: connected, A: own address
+_TABLE = re.compile(r"[ \t]*Nodes From\\To[ ]+\d")
+_CELLS = re.compile(r"[ \t]*(?P<node>\d{1,4})(?P<cells>(?:[ \t]+[A-Z*-]){1,1152})[ \t]*$")
 _OWN = re.compile(rf"IMEX daemon status:\s*(?P<state>{_STATES})\b")
 BEGIN = (
     r"^[ \t]*(?:Node #\d{1,4}[ ]+[-*][ ]|Domain State: [A-Z]|IMEX daemon status:|Connectivity Table Legend:"
+    r"|Nodes From\\To[ ]{1,12}\d"
     r"|Nodes:[ \t]*\n[ \t]*Node #|(?:\{[ \t]*)?\"domainState\"[ ]?:)"
 )
 SERVICE = "nvidia-imex"
@@ -29,7 +33,7 @@ _MOST_NAMED = 6
 
 def read(part: Part) -> Iterator[Record]:
     """A `Service`, whose state names the nodes that are not ready."""
-    domain, waiting, cite, running = "", list[str](), None, None
+    domain, waiting, cite, running, table = "", list[str](), None, None, False
     own = _OWN.search(part.text)
     for number, line in part.lines():
         where = part.cite(number, line)
@@ -42,6 +46,12 @@ def read(part: Part) -> Iterator[Record]:
         elif found := _DOMAIN.search(line):
             domain = found["state"]
             cite = where if cite is None or not waiting else cite
+        table = table or bool(_TABLE.match(line))
+        if table and (row := _CELLS.match(line)):
+            cite = cite or where
+            waiting += _unconnected(row)
+    if table and cite and not domain:
+        domain = "DEGRADED" if waiting else "UP"
     if own:
         running = own["state"] != "UNAVAILABLE"
         cite = cite or part.cite(part.text.count("\n", 0, own.start("state")), own["state"])
@@ -55,6 +65,13 @@ def read(part: Part) -> Iterator[Record]:
         )
     elif cite:
         yield _service(domain or ("READY" if own and not waiting else ""), waiting, running, cite)
+
+
+def _unconnected(row: re.Match[str]) -> list[str]:
+    """The node of a row, if most others have no connection to it: a node that is down is so in each other row, too."""
+    cells = row["cells"].split()
+    lost = [cell for other, cell in enumerate(cells) if cell not in ("C", "*", "-") and other != int(row["node"])]
+    return [f"node {row['node']} not connected"] if 2 * len(lost) >= len(cells) - 1 and lost else []
 
 
 def _service(domain: str, waiting: list[str], running: bool | None, cite: Evidence) -> Service:

@@ -21,7 +21,8 @@ _COLUMN = (
     r"|compute_mode|gpu_(?:name|uuid|bus_id)|(?:pci|pcie|memory|temperature|power|clocks|ecc|mig|fabric|utilization"
     r"|enforced|remapped_rows|retired_pages|clocks_(?:event|throttle)_reasons)\.[\w.]{1,60})(?: \[[A-Za-z%]{1,4}\])?"
 )
-_TITLE = rf"[ \t]*{_COLUMN}, ?{_COLUMN}(?:, ?[a-z]|[ \t]*$)"
+_REASONS = r"clocks_(?:event|throttle)_reasons\.[a-z_]{2,60}"
+_TITLE = rf"[ \t]*(?:{_COLUMN}, ?{_COLUMN}(?:, ?[a-z]|[ \t]*$)|{_REASONS}[ \t]*$)"
 # Without a title, the command names the columns.
 _COMMAND = (
     r"[^\n]{0,100}?nvidia-smi[^\n]{0,80}?--query-(?:gpu|remapped-rows)=[\"']?[a-z][\w.]{1,60},[^\n]{0,400}?noheader"
