@@ -104,13 +104,15 @@ def entries(line: str) -> list[str]:
     return [one[0] for one in found] if all(text.strip() in (",", ";", "|") for text in between) else [line]
 
 
-def claims(part: Part) -> Iterator[NodePair]:
-    """A node or adapter whose rate the text compares with that of all others, or with what its writer expects."""
+def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
+    """A node or adapter whose rate the text compares with that of all others, or with what its writer expects. Each
+    with the number of its line, from 0.
+    """
     for number, line in part.lines():
         for pattern in _claims(bool(_adapter().search(line))):
             found = pattern.search(line[:600])
             if found and (pair := _pair(found, part.cite(number, line))):
-                yield pair
+                yield number, pair
                 break
 
 

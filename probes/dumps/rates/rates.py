@@ -39,7 +39,9 @@ _GAPS = {
     "nics": "both ends are network adapters, and the row does not name their machines",
     "nodes": "the rates of fewer than four nodes do not show which of them is slow",
     "path": "the row names a kind of path and not its ends",
+    "words": "the row has words or signs that are not understood",
 }
+_REASONS = {"invalid": Reason.NOT_MEASURED, "words": Reason.INCOMPLETE}
 _INVALID = "the row says how it was measured, and this does not show the rate of a link"
 _PATHS = frozenset({"PIX", "PXB", "PHB", "NODE", "SYS"})
 
@@ -60,12 +62,15 @@ def read(part: Part) -> Iterator[Record]:
     report, header, way, in_table = _Report(part), Header(), "", False
     rows = [(number, row) for number, line in part.lines() for row in entries(line)]
     lines = [(number, row, vocabulary.words(_cells(row.lstrip(" \t>")))) for number, row in rows]
+    spoken = dict(claims(part))
     single = _single_node(words for _, _, words in lines if words)
     for number, line, words in lines:
         way = vocabulary.way_of(line) or way
         below = _row_of_machine(line, header)
         words = below or words
         if not words:
+            if number not in spoken and vocabulary.is_rated(line):
+                report.gaps.setdefault("words", []).append(number)
             other = "|" not in line and in_table  # another program's line between the rows of a table
             header = Header() if not other and any(map(str.isalnum, line)) else header
             continue
@@ -80,7 +85,7 @@ def read(part: Part) -> Iterator[Record]:
             row.marks |= {way} if way and not row.pairs and not row.marks & {"upward", "downward"} else set()
             row.machine = below is not None
             _take(report, row, header, number, part.cite(number, line))
-    yield from claims(part)
+    yield from spoken.values()
     yield from report.records
     yield from implied_gpus(report.records)
     yield from _nodes(report)
@@ -283,7 +288,7 @@ def _gaps(report: _Report) -> Iterator[NotChecked]:
         yield NotChecked(
             what="Observation",
             subject="node",
-            reason=Reason.NOT_MEASURED if gap == "invalid" else Reason.UNREADABLE,
+            reason=_REASONS.get(gap, Reason.UNREADABLE),
             path=report.part.where(lines[0]),
             detail=f"{why[gap]}{more}",
             how=_HOW,

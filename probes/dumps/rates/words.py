@@ -156,7 +156,7 @@ class Word(Struct, frozen=True):
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    ends = {"arrow": ""}  # letters and digits can follow an arrow
+    ends = {"arrow": "", "number": rf"(?:{_WHOLE}|(?={UNIT}{_WHOLE}))"}  # "->gpu1", "48.1GB/s"
     kinds = "|".join(f"(?P<{name}>{text}){ends.get(name, _WHOLE)}" for name, text in _KINDS.items())
     return re.compile(rf"(?P<joint>{_SEPARATORS})(?:{kinds})", re.IGNORECASE)
 
@@ -180,6 +180,16 @@ def _words(line: str) -> Iterator[Word | None]:
         yield Word("name" if kind == "numbered" else kind, found[kind], found["joint"])
         place = found.end()
     yield None
+
+
+def is_rated(line: str) -> bool:
+    """Whether the line has two ends with an arrow between them, and a rate."""
+    return bool(_rated().search(line))
+
+
+@cache
+def _rated() -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.-]){_END}{BETWEEN}{_END}[^\n]{{0,80}}?(?<![\w.]){RATED}", re.IGNORECASE)
 
 
 def names_machines(texts: Collection[str]) -> bool:
