@@ -35,7 +35,9 @@ _WANTED = (
 )
 _RATE = rf"(?P<own>{NUMBER})[ ]?(?P<unit>{UNIT})(?![\w%])"
 _IDEAL = rf"(?P<usual>{NUMBER})[ ]?(?P<other>{UNIT})(?![\w%])"
-_NEAR = r"[^\n0-9]{0,60}?"
+# Words between two rates. They may name products and counts: "on 8x H100", "between 2 nodes"
+_COUNT = r"(?<![\w.])[0-9]{1,2}(?:x(?![\w])|x?(?= (?:GPU|node|rank|NIC|H|A|B)))"
+_NEAR = rf"(?:[^\n0-9]|(?<=[A-Za-z])[0-9]{{1,4}}(?![0-9.])|{_COUNT}){{0,60}}?"
 _ONLY = r"(?<![\w-])(?:but|only|get|got|see|measured?)(?![\w])"
 _BELOW = rf"(?<![\w.]){_RATE}{_NEAR}(?<![\w-]){_WANTED}{_NEAR}{_IDEAL}"
 _MISSED = rf"(?<![\w-]){_WANTED}{_NEAR}{_IDEAL}{_NEAR}{_ONLY}{_NEAR}{_RATE}"

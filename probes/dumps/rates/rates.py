@@ -23,7 +23,7 @@ from ..lines.markup import cells_of
 from ..lines.shapes import shape
 from . import words as vocabulary
 from .claims import LISTED, SPOKEN, claims, entries
-from .rows import Header, RateRow, header_of, row_of
+from .rows import Header, RateRow, header_of, is_change, row_of, single_node
 
 _UNIT = vocabulary.UNIT
 BEGIN = rf"(?:{vocabulary.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}))"
@@ -63,7 +63,8 @@ def read(part: Part) -> Iterator[Record]:
     rows = [(number, row) for number, line in part.lines() for row in entries(line)]
     lines = [(number, row, vocabulary.words(_cells(row.lstrip(" \t>")))) for number, row in rows]
     spoken = dict(claims(part))
-    single = _single_node(words for _, _, words in lines if words)
+    change = is_change({word.kind for word in words or ()} for _, _, words in lines)
+    single = single_node(words for _, _, words in lines if words)
     for number, line, words in lines:
         way = vocabulary.way_of(line) or way
         below = _row_of_machine(line, header)
@@ -83,6 +84,7 @@ def read(part: Part) -> Iterator[Record]:
             header = Header() if header.factor and any(word.kind == "unit" for word in words) else header
             row, header = _row(report, words, header, number)
             row.marks |= {way} if way and not row.pairs and not row.marks & {"upward", "downward"} else set()
+            row.marks |= {"change"} if change else set()
             row.machine = below is not None
             _take(report, row, header, number, part.cite(number, line))
     yield from spoken.values()
@@ -114,12 +116,6 @@ def _row_of_machine(line: str, header: Header) -> tuple[vocabulary.Word, ...] | 
         return None
     rest = vocabulary.words(_cells(f"{found[2]} "))
     return (vocabulary.Word("name", found[1], ""), *rest) if rest and rest[0].kind == "number" else None
-
-
-def _single_node(rows: Iterator[Sequence[vocabulary.Word]]) -> bool:
-    """Whether all rows with a node name the same one."""
-    names = [[word.text for word in row if word.kind == "name"] for row in rows]
-    return len({tuple(some) for some in names}) == 1 and all(len(some) == 1 for some in names)
 
 
 def _take(report: _Report, row: RateRow, header: Header, number: int, cite: Evidence) -> None:
@@ -225,7 +221,8 @@ def _rates(part: Part, row: RateRow, flow: Flow, place: int, count: int, cite: E
     for value, mark in several:
         value /= shared * (2 if "both" in row.marks else 1)
         if value:
-            yield part.rate(flow, value, cite, BEFORE if mark == "before" and len(several) > 1 else "rate")
+            before = mark == "before" and (len(several) > 1 or "change" in row.marks)
+            yield part.rate(flow, value, cite, BEFORE if before else "rate")
 
 
 def _ends(ends: tuple[str, ...], row: RateRow) -> tuple[str, tuple[str, ...]]:

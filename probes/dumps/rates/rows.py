@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -66,6 +66,18 @@ def header_of(words: Sequence[Word]) -> Header | None:
     kinds = tuple(word.kind for word in words)
     columns = tuple(kind for kind in kinds if kind in ("unit", "aside"))
     return Header(units[0] if units else None, kinds, frozenset(word.text.lower() for word in words), columns)
+
+
+def is_change(rows: Iterator[set[str]]) -> bool:
+    """Whether some rows are from before a change and others from after it."""
+    references = [kinds & {"before", "after"} for kinds in rows]
+    return {"before"} in references and {"after"} in references
+
+
+def single_node(rows: Iterator[Sequence[Word]]) -> bool:
+    """Whether all rows with a node name the same one."""
+    names = [[word.text for word in row if word.kind == "name"] for row in rows]
+    return len({tuple(some) for some in names}) == 1 and all(len(some) == 1 for some in names)
 
 
 def row_of(words: Sequence[Word], header: Header) -> RateRow:

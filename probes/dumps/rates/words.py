@@ -36,7 +36,7 @@ _PLAIN = (
     "dma unidirectional unidir uni one-way oneway pinned avg average mean median max best peak gpus ranks "
     "acs iommu on off enabled disabled fix change reseat "
     "time the in of from src dst source destination sender receiver ends test message size ok hdr ndr edr usec us ms "
-    "msec"
+    "msec alone single separately individually"
 )
 _MACHINES = "node nodes host hosts hostname server servers machine machines rail rails ip"  # heads of columns
 _ASIDE = "latency lat"  # columns of numbers that are no rates
