@@ -114,7 +114,8 @@ def _legend(matrix: Matrix) -> str:
 
 def _names(matrix: Matrix) -> str:
     lines = "".join(f"  {row.label}: {safe(row.name)}\n" for row in matrix.nics)
-    return f"\nNIC Legend:\n{lines}" if lines else ""
+    head = "NIC Legend" if all(row.label.startswith("NIC") for row in matrix.nics) else "GPUs and NICs, of unknown kind"
+    return f"\n{head}:\n{lines}" if lines else ""
 
 
 def _nearest(matrix: Matrix) -> str:

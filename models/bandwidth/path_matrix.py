@@ -42,7 +42,9 @@ def matrix(snapshot: Snapshot) -> Matrix:
     gpus = tuple(sorted((_gpu(snapshot, d) for d in snapshot.topology.devices if d.kind == "gpu"), key=_place))
     listed = [(nic.device.id, nic.name) for nic in nics(snapshot.topology)]
     listed = listed or _named(snapshot) or _unnamed(snapshot)
-    adapters = tuple(Row(f"NIC{n}", device, name) for n, (device, name) in enumerate(listed))
+    label = "NIC" if listed else "PCI"
+    listed = listed or ([] if gpus else _leaves(snapshot))
+    adapters = tuple(Row(f"{label}{n}", device, name) for n, (device, name) in enumerate(listed))
     found: dict[tuple[str, str], DevicePath] = {}
     known = {device.id for device in snapshot.topology.devices}
     columns = {row.device for row in (*gpus, *adapters)} & known
@@ -106,6 +108,15 @@ def _unnamed(snapshot: Snapshot) -> list[tuple[str, str]]:
     return [(key, key) for key in sorted(found) if key in known]
 
 
+def _leaves(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """The functions of a topology file that says neither class nor product: GPUs and NICs of a cloud's machine."""
+    functions = snapshot.of(Pci) if snapshot.origin == "dumps" else {}
+    above = {one.parent for one in functions.values()}
+    bare = (key for key, one in functions.items() if one.pci_class is None and one.device is None and key not in above)
+    known = {device.id for device in snapshot.topology.devices}
+    return [(key, key) for key in sorted(bare) if key in known]
+
+
 def _to_nic(snapshot: Snapshot, row: Row, column: Row) -> DevicePath | None:
     ends = [one.device if one.label.startswith("NIC") else one.label.lower() for one in (row, column)]
     path = snapshot.of(NicPath).get("-".join(ends)) or snapshot.of(NicPath).get("-".join(reversed(ends)))
@@ -115,6 +126,8 @@ def _to_nic(snapshot: Snapshot, row: Row, column: Row) -> DevicePath | None:
 def _from_nvml(snapshot: Snapshot, row: Row, column: Row) -> DevicePath | None:
     names = sorted((row.label.lower(), column.label.lower()), key=natural)
     pair = snapshot.of(GpuPair).get("-".join(names))
+    if pair and pair.path is None and pair.nvlinks:
+        return DevicePath(f"NV{pair.nvlinks}", None)
     if pair is None or pair.path is None:
         return None
     return DevicePath(

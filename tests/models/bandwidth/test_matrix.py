@@ -336,6 +336,39 @@ def test_nics_of_a_topology_file_without_their_names() -> None:
     assert {made.paths["0003:00:00.0", nic].type for nic in ("NIC0", "NIC1")} == {"PIX"}
 
 
+def of_text(text: str) -> Matrix:
+    return matrix(assemble(list(read_text("topo.xml", text, 0.0)), Site(), 0.0, origin="dumps"))
+
+
+def test_functions_of_a_cloud_file_without_classes() -> None:
+    """Amazon's files say neither class nor product. What is below one switch is near each other."""
+    text = """<system version="1">
+  <cpu numaid="0">
+    <pci busid="0000:45:00.0">
+      <pci busid="0000:4f:00.0" link_speed="32 GT/s PCIe/s" link_width="16"/>
+      <pci busid="0000:50:00.0" link_speed="32 GT/s PCIe/s" link_width="16"/>
+    </pci>
+    <pci busid="0000:56:00.0"/>
+  </cpu>
+</system>
+"""
+    made = of_text(text)
+    assert [row.name for row in made.nics] == ["0000:4f:00.0", "0000:50:00.0", "0000:56:00.0"]
+    assert (made.paths["PCI0", "PCI1"].type, made.paths["PCI0", "PCI2"].type) == ("PIX", "PHB")
+    assert "GPUs and NICs, of unknown kind:\n  PCI0: 0000:4f:00.0\n" in as_matrix(made)
+
+
+def test_links_between_gpus_without_switches() -> None:
+    text = "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\t X \tNV4\tNV8\t0-15\n"
+    text += "GPU1\tNV4\t X \tSYS\t0-15\nGPU2\tNV8\tSYS\t X \t0-15\n"
+    made = of_text(text)
+    assert {key: path.type for key, path in made.paths.items() if key < key[::-1]} == {
+        ("GPU0", "GPU1"): "NV4",
+        ("GPU0", "GPU2"): "NV8",
+        ("GPU1", "GPU2"): "SYS",
+    }
+
+
 def test_nothing_there() -> None:
     assert as_matrix(Machine("0").matrix()) == "no GPU and no RDMA device\n"
 
