@@ -85,5 +85,6 @@ READERS: tuple[Reader, ...] = (
     _reader("superbench", "dumps.benchmarks.superbench:read"),
     _reader("sysfs_text", "dumps.host.sysfs_text:read"),
     # the last one: lines of any words about devices, if they are of no tool
+    _reader("xid_notes", "dumps.notes.xid_notes:read"),
     _reader("device_notes", "dumps.notes.device_notes:read"),
 )
