@@ -12,7 +12,7 @@ from ...facts.recovery import OF_NODE, logged_action
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding, Severity
 from ..core.gpus import asks_recovery, driver_release, gpu_product
-from ..core.log_history import bursts, events, events_about, gpu_at, later, why_history
+from ..core.log_history import EPOCH, bursts, events, events_about, gpu_at, later, why_history
 from ..core.rule import Rule
 from .logged_errors import DRIVER, LoggedError, finding_of, has_nvidia, worst_first
 from .missing import gone
@@ -100,6 +100,8 @@ def _past(snapshot: Snapshot, event: Event, meaning: Xid) -> str | None:
         return None
     if meaning.clears == "gpu reset" and later(snapshot, event, "recovery", event.subject, 0):
         return "after it, the driver asked for nothing any more"
+    if snapshot.origin == "capture" and not EPOCH < (event.at or 0.0) <= snapshot.now:
+        return None  # of a log beside the capture, which may be newer than the states in it
     if gpu and gpu.recovery == "none" and _sets_recovery(snapshot, gpu, meaning):
         return "the driver asks for no recovery"
     if gpu and meaning.state and getattr(gpu, meaning.state) is not None:

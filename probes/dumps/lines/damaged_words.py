@@ -31,7 +31,7 @@ _MARKS = "?!#*0123456789\ufffd"  # what stands for a letter that was lost
 _OTHERS = (
     *("enable", "enables", "enabler", "disable", "disables", "complete", "completes", "completer", "connecter"),
     *("connector", "connects", "reactive", "reads", "read", "readm", "beady", "heady", "parsed", "passes", "passwd"),
-    *("linkup", "health", "inline", "unabled"),
+    *("linkup", "health", "inline"),
 )
 _WORD = re.compile(rf"(?<![\w-])[A-Za-z{re.escape(_MARKS)}_]{{4,12}}(?![\w.-])")
 _MOST = 1 << 20  # characters of a text that is searched: longer ones are logs
