@@ -27,7 +27,7 @@ def _points(snapshot: Snapshot) -> Iterator[str]:
         yield "The sources agree on every value that two of them report."
         return
     one, several = "point on which sources disagree", "points on which sources disagree"
-    yield f"{counted(len(snapshot.conflicts), one, several)}; the first source is used."
+    yield f"{counted(len(snapshot.conflicts), one, several)}; a stated fault is used, else the first source."
     for conflict in snapshot.conflicts:
         yield ""
         yield from _point(conflict)

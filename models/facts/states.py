@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 
 from .gpu import Gpu, GpuLink, GpuPair
 from .health import DiskHealth
-from .machine import Array, Mount, Net, Nvme, Pci, Port
+from .machine import Array, Net, Nvme, Pci, Port
 from .records import Fact
 
 # The values of each field that are a fault whatever else is known. A width or a rate is a fault only by comparison.
@@ -36,7 +36,6 @@ STATES: Mapping[type[Fact], Faults] = {
     Nvme: {"state": frozenset({"dead"}), "critical_warning": _NONE},
     DiskHealth: {"passed": _NO},
     Array: {"state": frozenset({"degraded", "inactive", "broken"}), "missing": _NONE},
-    Mount: {"read_only": _NONE},
 }
 
 

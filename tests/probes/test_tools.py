@@ -101,7 +101,7 @@ def test_where_the_driver_and_its_tool_disagree(install: Install) -> None:
     ]
     shown = as_conflicts(snapshot, tools.NAMES)
     assert shown == (
-        "1 point on which sources disagree; the first source is used.\n"
+        "1 point on which sources disagree; a stated fault is used, else the first source.\n"
         "\n"
         "pcie width of gpu1\n"
         "  used   16  (the GPUs' driver (NVML))\n"
