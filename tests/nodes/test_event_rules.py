@@ -232,17 +232,6 @@ def test_sxids(code: int, word: str, severity: str | None) -> None:
     assert told(*log(line, last=NOW - 90_000)) == ([("nvswitch-error", SWITCH, "info")] if severity else [])
 
 
-def test_a_log_beside_a_capture_may_be_newer() -> None:
-    """The states of a capture end an Xid that was logged before them, and no other."""
-    content = replace(GPU, recovery="none", name="NVIDIA H100 80GB HBM3")
-    driver = Driver(key="nvidia", version="580.95.05")
-    assert [one[2] for one in told(driver, content, *log(XID.format(79)), origin="capture")] == ["info"]
-    assert [one[2] for one in told(driver, content, *log(XID.format(79), last=NOW + 60), origin="capture")] == [
-        "critical"
-    ]
-    assert [one[2] for one in told(driver, content, *log(XID.format(79), last=812.0), origin="capture")] == ["critical"]
-
-
 def test_a_gpu_of_which_the_log_alone_tells() -> None:
     failed = log(f"NVRM: GPU {ADDRESS}: RmInitAdapter failed! (0x62:0x40:2393)")
     assert told(*failed, origin="dumps") == [("gpu-driver-failed", ADDRESS, "critical")]

@@ -81,7 +81,9 @@ def test_a_width_that_differs_from_sysfs_is_a_conflict(tmp_path: Path) -> None:
         arguments = ["topology", "--conflicts", "--from", str(capture), "--redfish", str(file)]
         done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 0
-    assert done.output.startswith("2 points on which sources disagree; a stated fault is used, else the first source.\n")  # also NVML
+    assert done.output.startswith(
+        "2 points on which sources disagree; a stated fault is used, else the first source.\n"
+    )  # also NVML
     assert f"other  16  (Redfish {CHASSIS}/PCIeDevices/0)" in done.output
 
 

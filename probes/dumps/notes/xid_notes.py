@@ -18,7 +18,7 @@ LINES = True
 _UNNAMED = "gpu"
 _GPU = r"gpu[ _#:]{0,2}(?P<gpu>[0-9]{1,3})(?![\w.])"
 _CODES = r"(?P<codes>[1-9][0-9]{0,2}(?:(?:,[ ]?|[ ]and[ ]|[ ]?/[ ]?)[1-9][0-9]{0,2}){0,16})(?![\w.(-])"
-_XID = rf"(?<![\w-])(?<!no )(?<!not )(?<!any )xids?(?:[ ](?:errors?|codes?))?[ ]?[:=#]?[ ]?{_CODES}"
+_XID = rf"(?<![\w-])(?<!no )(?<!not )(?<!any )(?<!detected )xids?(?:[ ](?:errors?|codes?))?[ ]?[:=#]?[ ]?{_CODES}"
 _FORMS = (
     rf"(?<![\w-]){_GPU}[^\n0-9|\"]{{0,30}}?{_XID}",
     rf"{_XID}(?:[ ]?\([^)\n]{{0,60}}\))?[, ]{{1,2}}(?:on|of|for|from|at|in)[ ]{_GPU}",
@@ -36,7 +36,8 @@ def _unnamed(text: str) -> str:
     return re.sub(r"\(\?P<\w+>", "(?:", text)
 
 
-BEGIN = rf"^(?i:[^\n]{{0,200}}?(?:{'|'.join(map(_unnamed, _FORMS))})|{_TABLE})"
+# Not a line of JSON, and not a row of a table: other readers know these.
+BEGIN = rf"^(?i:(?![ \t]*\||[^\n]{{0,200}}\"[ \t]*:)[^\n]{{0,200}}?(?:{'|'.join(map(_unnamed, _FORMS))})|{_TABLE})"
 _ANY = tuple(re.compile(form, re.IGNORECASE) for form in _FORMS)
 _TITLE = re.compile(_TABLE, re.IGNORECASE)
 

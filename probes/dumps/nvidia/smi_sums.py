@@ -47,8 +47,8 @@ _REASONS = (
     ("display clocks", "Display Clock Setting", "display_clocks_setting"),
 )
 _MUST = {"idle", "software power cap", "hardware slowdown", "software thermal slowdown", "hardware thermal slowdown"}
-# each is a fault whatever the other reasons are
-_HARDWARE = {"hardware slowdown", "hardware thermal slowdown", "hardware power brake"}
+_HARDWARE = {"hardware slowdown", "hardware thermal slowdown", "hardware power brake"}  # each is sufficient alone
+_SURE = {"hardware thermal slowdown", "hardware power brake"}  # a fault whatever the other reasons are
 _FAULTS = (
     ("degraded bandwidth", "Bandwidth", "bandwidth", "degraded"),
     ("route recovery", "Route Recovery in progress", "route_recovery_in_progress", "true"),
@@ -88,6 +88,9 @@ def _error_names(field: str, since: tuple[str, str]) -> tuple[tuple[str, ...], .
 
 _ERRORS = {f"{field}{more}": _error_names(field, since) for field in _WHERE for more, since in _SINCE.items()}
 _REASON_NAMES = {reason: _reason_names(text, tag) for reason, text, tag in _REASONS}
+_REASON_COLUMNS = {
+    name for names in _REASON_NAMES.values() for name in names if "_reasons." in name
+}  # columns can be requested one by one
 _FAULT_NAMES = {fault: _fault_names(text, tag) for fault, text, tag, _ in _FAULTS}
 SUMS = frozenset(
     {
@@ -126,7 +129,8 @@ def reasons(texts: Texts) -> Iterator[Field]:
     states = {reason: one for reason, names in _REASON_NAMES.items() if (one := _first(texts, names))}
     known = {reason: one for reason, one in states.items() if one[0] in ("Active", "Not Active")}
     active = tuple(reason for reason, (text, _) in known.items() if text == "Active")
-    if known.keys() >= _MUST or _HARDWARE & set(active):
+    alone = len(states) == 1 or not _REASON_COLUMNS.isdisjoint(texts)
+    if known.keys() >= _MUST or (_HARDWARE & set(active) and alone) or _SURE & set(active):
         yield (
             "clock_reasons",
             active,

@@ -60,8 +60,9 @@ FAULTS = {
 
 
 def report_of(text: str) -> Report:
-    records = collect_all(SOURCES, node("hgx-h100", f"\n{text}\n"))
-    return evaluate(assemble(records, Site(job=JOB), 1000, origin="capture"))
+    described = node("hgx-h100", f"\n{text}\n")
+    records = collect_all(SOURCES, described)
+    return evaluate(assemble(records, Site(job=JOB), described.now(), origin="capture"))
 
 
 def serious(report: Report) -> list[Finding]:
