@@ -53,6 +53,8 @@ _PLACES = re.compile(r"\[[U_]+\]").fullmatch
 _UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10, "P": GIB << 20}
 _BLOCK_SIZES = {"1K-blocks": KIB, "1024-blocks": KIB, "1M-blocks": MIB, "1G-blocks": GIB, "Size": 1}
 _HUMAN = re.compile(r"[ ]\d[\d.,]*[KMGTP][ ]")  # a size with its unit
+_SHARED = 1 << 40  # bytes of a file system that is named without a path: GPFS, BeeGFS
+_VIRTUAL = ("none", "udev", "dev", "run", "tmpfs", "devtmpfs", "overlay", "rootfs", "shm", "cgroup", "efivarfs", "zfs")
 _LONGEST = 2000  # characters of a line
 
 
@@ -212,7 +214,8 @@ def _mount(point: str, device: str, fstype: str | None, cite: _Cite, known: Mapp
     """A file system that stores data. df without -T prints the type as the device of a virtual file system."""
     virtual = fstype or (device if device in ("tmpfs", "overlay", "zfs") else "tmpfs" if device == "shm" else None)
     fact = Mount(key=point, device=device, fstype=virtual, **known)
-    remote = fstype is None and ":/" in device
+    shared = known.get("size", 0) >= _SHARED and re.fullmatch(r"[\w.-]{1,80}", device) and device not in _VIRTUAL
+    remote = fstype is None and (":/" in device or bool(shared))
     if not device.startswith("/dev/loop") and (remote or is_job_storage(fact)):
         names = ("device", "fstype", "size", "free", "read_only")
         cites = dict.fromkeys((name for name in names if getattr(fact, name) is not None), cite())
