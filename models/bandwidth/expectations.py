@@ -22,6 +22,7 @@ from .contention import able, rate_without_sockets
 from .message_size import full
 from .peer_flows import COHORT_MEMORY, by_cohort
 from .predict import Prediction, Shares, predict
+from .product_rates import by_product
 
 _BASELINE = 0.03
 _REPORTED = 0.1  # between two rates that a person reports, before and after a change
@@ -56,8 +57,8 @@ def level_of(snapshot: Snapshot, flow: Flow) -> Level:
 
 def expect(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     """In the order of trust: site or profile, capability; then cohort and baseline, which are checked in addition."""
-    yield from _by_machine(snapshot, flow)
-    yield from _by_capability(snapshot, flow)
+    absolute = (*_by_machine(snapshot, flow), *_by_capability(snapshot, flow))
+    yield from absolute or by_product(snapshot, flow)
     yield from by_cohort(snapshot, flow)
     for then in snapshot.baseline:
         if then.about == flow and then.quantity in RATES:

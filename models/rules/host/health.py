@@ -31,7 +31,8 @@ def too_hot(snapshot: Snapshot, one: Temperature) -> Iterator[Finding]:
 
 def unhealthy(snapshot: Snapshot, disk: DiskHealth) -> Iterator[Finding]:
     """The most severe report of a disk: its own assessment, unreadable sectors, replaced sectors."""
-    name = f"disk {disk.key}" + (f" ({disk.model})" if disk.model else "")
+    name = disk.key if disk.key.startswith("disk") else f"disk {disk.key}"
+    name += f" ({disk.model})" if disk.model else ""
     if disk.passed is False:
         yield _finding(disk, "critical", f"{name} reports that it fails", "passed")
     elif disk.failing:

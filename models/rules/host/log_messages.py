@@ -15,9 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...catalog.log_messages import Message, is_unexplained, message, pattern
+from ...facts.gpu import Gpu
 from ...facts.machine import Event, Node, Pci
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, UNEXPLAINED, Finding, Severity
+from ..core.gpus import gpu_product
 from ..core.log_history import event_evidence, events, gpu_at, is_later, later, since, times, total_count, why_history
 from ..core.rule import Rule
 from ..core.wording import function_name, location
@@ -138,7 +140,10 @@ def _of_gpu(snapshot: Snapshot, event: Event, row: Message, subject: str) -> str
         return "the GPU was reset after it"
     if row.code == "gpu-driver-failed" and subject == "node" and snapshot.origin != "dumps" and snapshot.of(Pci):
         return "the driver of each GPU was read"
-    gpu = gpu_at(snapshot, subject)
+    gpu = gpu_at(snapshot, subject) or snapshot.of(Gpu).get(subject)
+    product = gpu_product(snapshot, gpu) if gpu and row.code == "nvlink-inactive" else None
+    if product and product.bridged:
+        return f"normal of a {product.name} without a bridge"
     usable = gpu is not None and gpu.failure is None and snapshot.origin != "dumps"
     return "the driver uses the GPU now" if usable and row.code in _STATES else None
 

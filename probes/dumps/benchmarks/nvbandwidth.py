@@ -24,6 +24,7 @@ from ..lines.json_text import decoded, whole_characters
 
 BEGIN = (
     r"^[ \t]*(?:nvbandwidth Version: |Running (?:benchmark )?\w{1,80}_(?:memcpy|copy|latency)\w{0,40}\.[ \t]*$"
+    r"|Driver Version: [\d.]{3,16}[ \t]*\n[ \t]*\n?[ \t]*Device [0-9]{1,4}: "
     r"|memcpy (?:CE|SM) [CG]PU\(row\)|Device [0-9]{1,4}: [^\n]{1,100} \([0-9a-f]{8}:[0-9a-f]{2}:[0-9a-f]{2}\)[ \t]*$)"
     r'|^\{\s{0,40}"nvbandwidth"\s*:'
 )
@@ -68,6 +69,7 @@ _TOOL = Tool(
             r"Device (?P<gpu>\d{1,4}): (?P<name>\S.*?) \((?P<domain>[0-9a-f]{8}):(?P<bus>[0-9a-f]{2}):"
             r"(?P<slot>[0-9a-f]{2})\)"
         ),
+        Line(r"Device (?P<gpu>\d{1,4}): (?P<name>(?:NVIDIA|Tesla|Quadro|GeForce) [\w /-]{1,60})"),  # without addresses
         Line(r"Running (?:benchmark )?(?P<test>\w+)\."),
         Line(r"(?P<heading>memcpy .*\bbandwidth \(GB/s\))", matrix=True),
     ),

@@ -6,7 +6,7 @@ smart_log.py has the log of NVMe drives.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -105,10 +105,20 @@ def read(part: Part) -> Iterator[Record]:
 
 
 def _lines_of_nvme(part: Part) -> set[int]:
-    """The numbers of the lines of outputs about NVMe drives. Any line of an output can show that."""
+    """The numbers of the lines of logs of NVMe drives. Any line of an output can show that. An output of `-H`, which
+    has the assessment alone, is like that of other disks.
+    """
     lines, found = part.text.split("\n"), set[int]()
     starts = [number for number, line in enumerate(lines) if _HEADER.match(line)]
+    # The first line of an output is below its command
+    starts = [number for before, number in pairwise([-9, *starts]) if not _follows(lines, before, number)]
     for begin, end in pairwise([0, *starts, len(lines)]):
-        if any(_OF_NVME.search(line) for line in lines[begin:end]):
+        output = lines[begin:end]
+        alone = any(map(_RESULT.match, output)) and "Critical Warning" not in "\n".join(output)
+        if any(map(_OF_NVME.search, output)) and not alone:
             found.update(range(begin, end))
     return found
+
+
+def _follows(lines: Sequence[str], before: int, number: int) -> bool:
+    return number - before == 1 and bool(_COMMAND.search(lines[before])) and not _COMMAND.search(lines[number])

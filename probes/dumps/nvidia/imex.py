@@ -19,7 +19,7 @@ _STATES = (
 _NODE = re.compile(rf"Node #(?P<number>\d{{1,4}})\s+(?P<own>[-*])\s[^#]*?- (?P<state>{_STATES})\b")
 _DOMAIN = re.compile(r"(?:Domain State: |\"(?:domainState|status)\"\s*:\s*\")(?P<state>UP|DOWN|DEGRADED)\b")
 # A row of the connectivity table: the number of a node, and a letter for each other one. C: connected, A: own address
-_TABLE = re.compile(r"[ \t]*Nodes From\\To[ ]+\d")
+_TABLE = re.compile(r"[ \t]*Nodes From\\To(?P<nodes>(?:[ \t]+\d{1,4}){1,1152})[ \t]*$")
 _CELLS = re.compile(r"[ \t]*(?P<node>\d{1,4})(?P<cells>(?:[ \t]+[A-Z*-]){1,1152})[ \t]*$")
 _OWN = re.compile(rf"IMEX daemon status:\s*(?P<state>{_STATES})\b")
 BEGIN = (
@@ -33,7 +33,8 @@ _MOST_NAMED = 6
 
 def read(part: Part) -> Iterator[Record]:
     """A `Service`, whose state names the nodes that are not ready."""
-    domain, waiting, cite, running, table = "", list[str](), None, None, False
+    domain, waiting, cite, running = "", list[str](), None, None
+    columns, rows = list[str](), set[str]()  # of the connectivity table: its heading, and its complete rows
     own = _OWN.search(part.text)
     for number, line in part.lines():
         where = part.cite(number, line)
@@ -46,25 +47,31 @@ def read(part: Part) -> Iterator[Record]:
         elif found := _DOMAIN.search(line):
             domain = found["state"]
             cite = where if cite is None or not waiting else cite
-        table = table or bool(_TABLE.match(line))
-        if table and (row := _CELLS.match(line)):
+        columns = heading["nodes"].split() if (heading := _TABLE.match(line)) else columns
+        row = _CELLS.match(line) if columns else None
+        if row and len(row["cells"].split()) == len(columns):
+            rows.add(row["node"])
             cite = cite or where
             waiting += _unconnected(row)
-    if table and cite and not domain:
-        domain = "DEGRADED" if waiting else "UP"
+    if columns and not domain:
+        domain = "DEGRADED" if waiting else "UP" if rows == set(columns) else ""
+        if not domain:
+            cite = None
+            yield _gap(part, "rows of the connectivity table are missing")
     if own:
         running = own["state"] != "UNAVAILABLE"
         cite = cite or part.cite(part.text.count("\n", 0, own.start("state")), own["state"])
         waiting += [own["state"]] if own["state"] != "READY" and not waiting else []
     waiting = list(dict.fromkeys(waiting))  # an output that was taken twice has each node twice
     if domain == "UP" and waiting:
-        why = f"the domain is UP, and {', '.join(waiting[:_MOST_NAMED])}: the lines are of two outputs"
-        how = "nvidia-imex-ctl -N"
-        yield NotChecked(
-            what="Service.state", subject=SERVICE, reason=Reason.OTHER, path=part.file, detail=why, how=how
-        )
+        yield _gap(part, f"the domain is UP, and {', '.join(waiting[:_MOST_NAMED])}: the lines are of two outputs")
     elif cite:
         yield _service(domain or ("READY" if own and not waiting else ""), waiting, running, cite)
+
+
+def _gap(part: Part, why: str) -> NotChecked:
+    how = "nvidia-imex-ctl -N"
+    return NotChecked(what="Service.state", subject=SERVICE, reason=Reason.OTHER, path=part.file, detail=why, how=how)
 
 
 def _unconnected(row: re.Match[str]) -> list[str]:

@@ -81,8 +81,11 @@ def link_speed(text: str) -> float | None:
 
 
 def clock_event_reasons(text: str) -> tuple[str, ...]:
-    """The reasons of the bits in a hexadecimal number."""
-    return clock_reasons(hexadecimal(text))
+    """The reasons of the bits in a hexadecimal number. nvidia-smi prints 16 digits; with fewer, bits are lost."""
+    bits = hexadecimal(text)
+    if len(text) != len("0x0000000000000000"):
+        raise ValueError(f"{shown(text)} does not have 16 digits")
+    return clock_reasons(bits)
 
 
 def performance_state(text: str) -> int:
