@@ -24,7 +24,7 @@ from ..core.tables import Case, Line, Tool, read_tool
 
 BEGIN = (
     r"^[ \t]*(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test\]|P2P Connectivity Matrix"
-    r"|(?:Unid|Bid)irectional P2P=(?:Ena|Disa)bled Bandwidth |P2P=(?:Ena|Disa)bled Latency "
+    r"|(?:Unid|Bid)irectional [Pp]2[Pp]=(?:Ena|Disa)bled [Bb]andwidth |[Pp]2[Pp]=(?:Ena|Disa)bled Latency "
     r"|Device: \d{1,4}, .{1,100}, pciBusID: |Device=\d{1,4} CAN(?:NOT)? Access Peer Device"
     r"|> Peer access from .{1,100}\(GPU\d{1,3}\) ->"
     r"|(?:[|][ \t]*)?D\\D(?:[ \t|]+[0-9]{1,3}){2,64}[ \t|]*$)"
@@ -37,8 +37,8 @@ _TOOL = Tool(
             r"pciDeviceID: (?P<slot>[0-9a-f]{1,2}), pciDomainID: ?(?P<domain>[0-9a-f]{1,8})"
         ),
         Line(
-            r"(?P<flow>Unid|Bid)irectional P2P=(?P<peers>Ena|Disa)bled Bandwidth (?:\(P2P (?P<by>Writes|Reads)\) )?"
-            r"Matrix \(GB/s\)",
+            r"(?P<flow>Unid|Bid)irectional [Pp]2[Pp]=(?P<peers>Ena|Disa)bled [Bb]andwidth (?:\(P2P (?P<by>Writes|Reads)\) )?"
+            r"[Mm]atrix \(GB/s\)",  # busGrind writes "p2p"
             forgets=("by",),
             matrix=True,
             square=True,
