@@ -78,10 +78,11 @@ def incomplete(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     elif gpu.fabric_state == "completed" and status != "Success":
         severity, confidence, seen, fields = "critical", "certain", status, (*_STATE, "fabric_status")
         text = fact = f"is no member of its NVLink fabric: state completed, status {status}"
-    elif gpu.fabric_state == "completed" and faults:
+    elif gpu.fabric_state in ("completed", None) and faults:  # an excerpt may have the lines of the health alone
         severity, confidence = "warning" if set(faults) <= _PASSING else "critical", "certain"
         seen, fields = ", ".join(faults), ("fabric_faults",)
-        text = fact = f"has joined its NVLink fabric, which is not healthy: {seen}"
+        named = "has joined its NVLink fabric, which" if gpu.fabric_state else "reports a fabric that"
+        text = fact = f"{named} is not healthy: {seen}"
         joined = True
     else:
         return
@@ -100,6 +101,11 @@ def incomplete(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         location=place_of(snapshot, gpu),
         evidence=gpu_evidence(gpu, *fields),
     )
+
+
+def shows_faults_alone(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Select GPUs of an excerpt that has the health of the fabric and not its state."""
+    return gpu.fabric_state is None and bool(gpu.fabric_faults)
 
 
 def _young(snapshot: Snapshot) -> tuple[Severity, Literal["certain", "likely"]]:
@@ -261,6 +267,7 @@ RULES = (
         incomplete,
         belongs_to_fabric,
     ),
+    Rule("nvlink-fabric-incomplete", Gpu, ("fabric_faults",), incomplete, shows_faults_alone),
     Rule("fabric-manager-down", Service, ("running", "Gpu?"), manager_down, is_needed_manager),
     Rule("fabric-manager-down", Service, ("running",), stopped_somewhere, is_stopped_somewhere),
     Rule("driver-mismatch", Service, ("version", "Gpu?"), version, may_be_mismatched),

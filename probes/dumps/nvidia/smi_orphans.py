@@ -45,6 +45,8 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("State", "Completed|In Progress|Not Started", "Fabric/State"),
     ("Status", "Success|Unknown Error", "Fabric/Status"),
     ("CliqueId", _COUNT, "Fabric/CliqueId"),
+    ("Summary", "Healthy|Unhealthy|Limited Capacity", "Health/Summary"),
+    ("Bandwidth", "Full|Degraded", "Health/Bandwidth"),
     ("Route Recovery in progress", "True|False", "Health/Route Recovery in progress"),
     ("Route Unhealthy", "True|False", "Health/Route Unhealthy"),
     ("Access Timeout Recovery", "True|False", "Health/Access Timeout Recovery"),
@@ -64,7 +66,7 @@ _ALONE = (  # names without a heading, with the shape of their values
     ("GPU Recovery Action", r"\S.{1,40}"),
 )
 _HEADINGS = "PCIe Generation|Link Width|HW Slowdown|Max Clocks|Volatile|Aggregate|GPU Reset Status|MIG Mode"
-_WEAK = ("Pending", "State", "Status", "Idle", "Bus Id")  # words of many tools: they count only beside other lines
+_WEAK = ("Pending", "State", "Status", "Idle", "Bus Id", "Summary", "Bandwidth")  # words of many tools: they count only beside other lines
 _BY_NAME: Mapping[str, tuple[tuple[str, str], ...]] = {
     name: tuple((shape, path) for other, shape, path in _ROWS if other == name) for name, _, _ in _ROWS
 }

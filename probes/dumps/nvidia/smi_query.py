@@ -31,6 +31,7 @@ BEGIN = (
     r"|GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7][ \t]*$"
     rf"|(?:{_HEADINGS})[ \t]*$"
     r"|Fabric[ \t]*\n[ \t]*State[ ]+:"
+    r"|Health[ \t]*\n[ \t]*(?:Summary|Bandwidth|Route Recovery in progress)[ ]+:"
     r"|State[ ]+: (?:Completed|In Progress|Not Started)[ \t]*\n[ \t]*(?:Status|CliqueId)[ ]+:"
     r"|(?:Driver|KMD) Version {5,}: [0-9]|Attached GPUs {5,}: [0-9]|Product Name {5,}: \S"
     r"|<nvidia_smi_log>)"

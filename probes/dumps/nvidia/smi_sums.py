@@ -54,6 +54,8 @@ _FAULTS = (
     ("route recovery", "Route Recovery in progress", "route_recovery_in_progress", "true"),
     ("route unhealthy", "Route Unhealthy", "route_unhealthy", "true"),
     ("access timeout recovery", "Access Timeout Recovery", "access_timeout_recovery", "true"),
+    ("summary: unhealthy", "Summary", "summary", "unhealthy"),
+    ("summary: limited capacity", "Summary", "summary", "limited capacity"),
 )
 # NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*: incorrect system GUID, no partition, insufficient NVLinks ...
 _WRONG_SETUP = re.compile(r"(?:In(?:correct|sufficient|compatible|valid)|No Partition|Yes|True)\b", re.IGNORECASE)
@@ -142,7 +144,8 @@ def reasons(texts: Texts) -> Iterator[Field]:
 def _health(texts: Texts) -> Iterator[Field]:
     parts = {fault: one for fault, names in _FAULT_NAMES.items() if (one := _first(texts, names))}
     bad = {fault for fault, _, _, word in _FAULTS if fault in parts and parts[fault][0].lower() in (word, "yes")}
-    faults = [(fault, parts[fault][1]) for fault in parts if fault in bad]
+    told = {fault for fault in bad if not fault.startswith("summary")} or bad  # the details, else their summary
+    faults = [(fault, parts[fault][1]) for fault in parts if fault in told]
     setup = _first(texts, _SETUP)
     if setup and _WRONG_SETUP.match(setup[0]):
         faults.append((f"incorrect configuration: {setup[0]}", setup[1]))
