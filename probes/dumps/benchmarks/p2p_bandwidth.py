@@ -37,8 +37,8 @@ _TOOL = Tool(
             r"pciDeviceID: (?P<slot>[0-9a-f]{1,2}), pciDomainID: ?(?P<domain>[0-9a-f]{1,8})"
         ),
         Line(
-            r"(?P<flow>Unid|Bid)irectional [Pp]2[Pp]=(?P<peers>Ena|Disa)bled [Bb]andwidth (?:\(P2P (?P<by>Writes|Reads)\) )?"
-            r"[Mm]atrix \(GB/s\)",  # busGrind writes "p2p"
+            r"(?P<flow>Unid|Bid)irectional [Pp]2[Pp]=(?P<peers>Ena|Disa)bled [Bb]andwidth "
+            r"(?:\(P2P (?P<by>Writes|Reads)\) )?[Mm]atrix \(GB/s\)",  # busGrind writes "p2p"
             forgets=("by",),
             matrix=True,
             square=True,

@@ -66,7 +66,8 @@ _ALONE = (  # names without a heading, with the shape of their values
     ("GPU Recovery Action", r"\S.{1,40}"),
 )
 _HEADINGS = "PCIe Generation|Link Width|HW Slowdown|Max Clocks|Volatile|Aggregate|GPU Reset Status|MIG Mode"
-_WEAK = ("Pending", "State", "Status", "Idle", "Bus Id", "Summary", "Bandwidth")  # words of many tools: they count only beside other lines
+# Words of many tools: they count only beside other lines
+_WEAK = ("Pending", "State", "Status", "Idle", "Bus Id", "Summary", "Bandwidth")
 _BY_NAME: Mapping[str, tuple[tuple[str, str], ...]] = {
     name: tuple((shape, path) for other, shape, path in _ROWS if other == name) for name, _, _ in _ROWS
 }
