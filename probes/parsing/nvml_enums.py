@@ -82,7 +82,13 @@ def members(words: Iterable[int]) -> tuple[int, ...]:
 # GB/s of a link, as nvidia-smi prints them: 14.062 for an RTX A6000, 19.375 for a P100. Half and a quarter of them are
 # those of links with fewer lanes.
 _NVLINK_SPEEDS = (14.0625, 16.0, 19.375, 20.0, 25.0, 25.78125, 26.5625, 28.125, 40.0, 50.0, 53.125, 100.0, 106.25)
-_SPEEDS_OF = {2: (20.0, 25.0, 25.78125), 4: (25.0, 26.5625), 5: (50.0, 53.125), 6: (100.0, 106.25)}  # of a generation
+_SPEEDS_OF = {  # of a generation
+    2: (20.0, 25.0, 25.78125),
+    3: (14.0625, 25.0, 25.78125),
+    4: (25.0, 26.5625),
+    5: (50.0, 53.125),
+    6: (100.0, 106.25),
+}
 _SHARES = (1.0, 0.5, 0.25)
 _CUT = 0.0011  # the tool cuts the number after three digits
 

@@ -23,6 +23,7 @@ BEGIN = (
 )
 _VALUE = r"-?[0-9]{1,20}(?:[ \t]{1,4}\((?:WARNING|DIED)!\))?"
 _PROGRESS = re.compile(rf"errors:[ \t]{{1,4}}(?P<errors>{_VALUE}(?:[ \t]{{0,4}}-[ \t]{{1,4}}{_VALUE}){{0,63}})")
+_DONE = re.compile(r"(-?[0-9]{1,20})[ \t]{1,4}\([0-9]{1,12} Gflop/s\)")  # the products of each GPU
 _ERRORS = re.compile(r"(?P<count>-?[0-9]{1,20})(?:[ \t]{1,4}\((?P<state>WARNING|DIED)!\))?")
 _VERDICT = re.compile(r"^[ \t]*GPU (?P<gpu>[0-9]{1,3}): (?P<verdict>OK|FAULTY)[ \t]*$", re.MULTILINE)
 _NAME = "gpu-burn"
@@ -39,10 +40,13 @@ class _State(Struct, frozen=True):
 def read(part: Part) -> Iterator[Record]:
     """The GPUs, and an event for each GPU that computed wrong results or whose test ended early."""
     states: dict[str, _State] = {}
+    texts = part.text.split("\n")
     for number, line in part.matches(_PROGRESS):
+        done = _DONE.findall(texts[number])
         for place, found in enumerate(_ERRORS.finditer(line["errors"])):
-            number_of_errors = int(found["count"])  # below zero: the process of the GPU ended
-            wrong = "DIED" if number_of_errors < 0 else "WARNING" if number_of_errors else "OK"
+            number_of_errors = int(found["count"])
+            ended = number_of_errors < 0 or done[place : place + 1] == ["-1"]  # the process of the GPU
+            wrong = "DIED" if ended else "WARNING" if number_of_errors else "OK"
             _keep(states, f"gpu{place}", _State(found["state"] or wrong, found[0], part.cite(number, line[0])))
     for number, row in part.matches(_VERDICT):
         _keep(states, f"gpu{int(row['gpu'])}", _State(row["verdict"], row[0].strip(), part.cite(number, row[0])))

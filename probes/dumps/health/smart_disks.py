@@ -115,7 +115,8 @@ def _lines_of_nvme(part: Part) -> set[int]:
     for begin, end in pairwise([0, *starts, len(lines)]):
         output = lines[begin:end]
         alone = any(map(_RESULT.match, output)) and "Critical Warning" not in "\n".join(output)
-        if any(map(_OF_NVME.search, output)) and not alone:
+        mixed = any(_ROW.match(line) or _SHORT.match(line) for line in output)  # with the output of another disk
+        if any(map(_OF_NVME.search, output)) and not alone and not mixed:
             found.update(range(begin, end))
     return found
 

@@ -121,7 +121,8 @@ def _product(name: str) -> Product | None:
 def read(part: Part) -> Iterator[Record]:
     """A `Gpu` for each GPU, its `GpuLink`s, and their counters."""
     found = list(_lists(part))
-    most = max((max(len(one.states), one.least) for one in found if one.states), default=0)
+    listed = {one.key for one in found if one.states}  # a GPU can be there twice, with another name
+    most = max((max(len(one.states), one.least) for one in found if one.key in listed), default=0)
     for one in found:
         yield _gpu(one, most)
         if one.states and not one.whole(most):
@@ -129,8 +130,8 @@ def read(part: Part) -> Iterator[Record]:
         yield from (_unreadable(one, where) for where in one.damaged)
         yield from (*_links(one), *_counters(one, part.at))
     longest = max((len(one.states) for one in found), default=0)
-    if found and found[-1].key != _UNNAMED and (listed := len(found[-1].states)) < longest:
-        yield part.cut(part.text.rstrip().count("\n"), f"after {listed} of {longest} NVLinks of {found[-1].key}")
+    if found and found[-1].key != _UNNAMED and (last := len(found[-1].states)) < longest:
+        yield part.cut(part.text.rstrip().count("\n"), f"after {last} of {longest} NVLinks of {found[-1].key}")
 
 
 def _lists(part: Part) -> Iterator[_Listed]:
