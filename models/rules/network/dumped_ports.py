@@ -15,6 +15,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.rule import Rule
 from ..core.wording import cited
+from .nic import had_address
 from .ports import AnyPort, function_of, real, titled, up
 
 # Software devices, and devices of containers and virtual machines
@@ -84,8 +85,11 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     if up(port) is not False or (isinstance(port, Net) and port.enabled is False):
         return
     others = _others(snapshot, port)
-    if one_of_several(snapshot, port) and all(up(one) is True for one in others):
-        name, state = port.key, "state" if isinstance(port, Port) else "carrier"
+    state = "state" if isinstance(port, Port) else "carrier"
+    if why := had_address(port):
+        yield _was_up(port, state, why)
+    elif one_of_several(snapshot, port) and all(up(one) is True for one in others):
+        name = port.key
         yield Finding(
             code="nic-port-down",
             severity="warning",
@@ -110,8 +114,24 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
             expected="up",
             observed="down",
             cause="no cable, or a fault of the cable, transceiver or the port at the other end",
-            evidence=cited(port, "state" if isinstance(port, Port) else "carrier"),
+            evidence=cited(port, state),
         )
+
+
+def _was_up(port: AnyPort, state: str, why: str) -> Finding:
+    return Finding(
+        code="nic-port-down",
+        severity="warning",
+        confidence="likely",
+        subject=port.key,
+        message=f"{titled(port)} is down; {why}",
+        expected="up",
+        observed="down",
+        basis="baseline",
+        expected_source=why,
+        cause="cable, transceiver, the port at the other end, or no subnet manager",
+        evidence=cited(port, state),
+    )
 
 
 def _asks(snapshot: Snapshot, port: AnyPort) -> bool:

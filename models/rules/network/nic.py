@@ -36,9 +36,9 @@ from .ports import (
 
 _LANES = 4  # of an InfiniBand port; a cable that splits it has two lanes at each end
 _ONE_LANE = "an InfiniBand port has four lanes, and this one runs on a single lane"
+_LIDS = 0xBFFF  # the highest address of a port (InfiniBand Architecture Specification, 4.1.3)
 _SDR = from_gigabits(10)  # of four lanes, or of one lane of QDR
 _SLOWEST = "10 Gb/s is the lowest speed of InfiniBand (SDR): the two ends did not agree on a higher one"
-_LIDS = 0xBFFF  # the highest address of a port (InfiniBand Architecture Specification, 4.1.3)
 
 
 def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
@@ -78,14 +78,20 @@ def _are_switched_off(snapshot: Snapshot, port: AnyPort) -> bool:
     return port in off and len(off) > 1 and 4 * len(off) > len(equal)
 
 
-def _was_up(snapshot: Snapshot, port: AnyPort) -> Role | None:
-    """The role of a port that was up before: a cable belongs there. The earlier inventory shows it, or its address.
+def had_address(port: AnyPort) -> str | None:
+    """Why the port was up before: a subnet manager gives a port its LID while the port is up.
 
-    A subnet manager gives a port its LID while the port is up. The port keeps the LID when the link goes down; one that
-    was never up has LID 0 or 65535.
+    The port keeps the LID when the link goes down; one that was never up has LID 0 or 65535.
     """
     if isinstance(port, Port) and port.lid and port.lid <= _LIDS and port.physical_state != "Disabled":
-        return Role("baseline", f"a subnet manager gave it LID {port.lid}: it was up before", "warning")
+        return f"a subnet manager gave it LID {port.lid}: it was up before"
+    return None
+
+
+def _was_up(snapshot: Snapshot, port: AnyPort) -> Role | None:
+    """The role of a port that was up before: a cable belongs there. The earlier inventory shows it, or its address."""
+    if why := had_address(port):
+        return Role("baseline", why, "warning")
     item, before = earlier_item(snapshot, "port", port.key), snapshot.inventory
     if item is None or before is None or item.state != UP or not is_wanted(snapshot, port):
         return None

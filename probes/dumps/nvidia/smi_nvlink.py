@@ -62,6 +62,7 @@ _COUNTERS = {
     "Effective Errors": "nvlink_effective_errors",
 }
 _BER = "Effective BER"
+_MOST_BER = 1e-2  # a link with more errors is not up: the exponent of "15e-255" was cut
 _CORRECTED = re.compile(r"FEC Errors - ([0-9]{1,2})")
 
 
@@ -229,6 +230,9 @@ def _count(gpu: _Listed, link: int, name: str, value: float, where: Evidence) ->
     if corrected and value:
         before, symbols = gpu.corrected.get(link), int(corrected[1])
         gpu.corrected[link] = before if before and before[0] >= symbols else (symbols, where)
+    if name == _BER and value > _MOST_BER:
+        gpu.damaged.append(where)
+        return
     quantity = "nvlink_effective_ber" if name == _BER else _COUNTERS.get(name)
     if quantity:
         gpu.counts.setdefault(quantity, {})[link] = (value, where)
