@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from ..bandwidth.chipset_limits import contended
+from ..bandwidth.contention import contended
 from ..bandwidth.repeated_rates import start_of
 from ..catalog.chipsets import Limit
 from ..facts.averages import median

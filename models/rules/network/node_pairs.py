@@ -85,14 +85,15 @@ def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecke
 
 def _less_than_expected(own: NodePair) -> Iterator[Finding | NotChecked]:
     """Information: a writer can expect too much (the rated rate of a link, or the sum of both directions)."""
-    rate, wanted = own.rate or 0, own.others or 0
-    if rate < _SLOW * wanted:
+    rate, wanted = own.rate or 0, own.others
+    if wanted is None or rate < _SLOW * wanted:
+        of = "low" if wanted is None else f"reached and {as_gigabytes(wanted)} expected"
         yield Finding(
             code="bandwidth-low",
             severity="info",
             confidence="possible",
             subject="node",
-            message=f"the text says that {as_gigabytes(rate)} was reached and {as_gigabytes(wanted)} expected",
+            message=f"the text says that {as_gigabytes(rate)} was {of}",
             expected=wanted,
             observed=rate,
             unit="bytes_per_second",
@@ -100,7 +101,7 @@ def _less_than_expected(own: NodePair) -> Iterator[Finding | NotChecked]:
             expected_source="the text itself",
             evidence=cited(own, "rate"),
         )
-    why = "the text gives a rate, and neither its path nor how it was measured"
+    why = f"the text gives a rate, {as_gigabytes(rate)}, and neither its path nor how it was measured"
     yield NotChecked(
         what="rate", subject="node", reason=Reason.INCOMPLETE, detail=why, how="linkgauge expect, linkgauge diagnose"
     )

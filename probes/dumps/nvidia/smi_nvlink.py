@@ -38,11 +38,9 @@ _UNNAMED = "gpu"
 _GPU = re.compile(r"GPU ([0-9]{1,3}): (\S.{0,79}?)(?: \(UUID: (?:(GPU-[0-9A-Fa-f-]{1,40})|[^()\n]{1,60})\))?")
 _LINK = re.compile(r"Link ([0-9]{1,2})[:,] (\S.*)")
 _SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) GB/s")
-_REMOTE = re.compile(
-    r"(?:Remote Device )?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])(?:: Link [0-9]{1,2})?"
-)
+_REMOTE = re.compile(r"(?:Remote Device )?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:]{5}\.[0-7])(?:: Link [0-9]{1,2})?")
 _COUNT = re.compile(
-    r"([A-Za-z][A-Za-z ]{2,40}|FEC Errors - [0-9]{1,2}): ([0-9]{1,18}|[0-9]{1,3}(?:\.[0-9]{1,6})?e-[0-9]{1,3})"
+    r"([A-Za-z][A-Za-z ]{2,40}|FEC Errors - [0-9]{1,2}): ([0-9]{1,18}|[0-9]{1,3}(?:\.[0-9]{1,6})?e-[0-9]{2,3})"  # "e-2" is a cut one
 )
 _NONE_UP = re.compile(r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive", re.IGNORECASE)
 _INSTANCE = re.compile(r"MIG \S+\s+Device\s+([0-9]{1,2}): \(UUID: MIG-")
@@ -62,7 +60,6 @@ _COUNTERS = {
     "Effective Errors": "nvlink_effective_errors",
 }
 _BER = "Effective BER"
-_MOST_BER = 1e-2  # a link with more errors is not up: the exponent of "15e-255" was cut
 _CORRECTED = re.compile(r"FEC Errors - ([0-9]{1,2})")
 
 
@@ -122,17 +119,18 @@ def _product(name: str) -> Product | None:
 def read(part: Part) -> Iterator[Record]:
     """A `Gpu` for each GPU, its `GpuLink`s, and their counters."""
     found = list(_lists(part))
-    listed = {one.key for one in found if one.states}  # a GPU can be there twice, with another name
-    most = max((max(len(one.states), one.least) for one in found if one.key in listed), default=0)
+    shown = {one.key for one in found if one.states}  # a GPU can be there twice, with another name
+    most = max((max(len(one.states), one.least) for one in found if one.key in shown), default=0)
     for one in found:
         yield _gpu(one, most)
         if one.states and not one.whole(most):
             yield _incomplete(one, most)
         yield from (_unreadable(one, where) for where in one.damaged)
         yield from (*_links(one), *_counters(one, part.at))
-    longest = max((len(one.states) for one in found), default=0)
-    if found and found[-1].key != _UNNAMED and (last := len(found[-1].states)) < longest:
-        yield part.cut(part.text.rstrip().count("\n"), f"after {last} of {longest} NVLinks of {found[-1].key}")
+    longest, last = max((len(one.states) for one in found), default=0), found[-1] if found else None
+    if last and last.key != _UNNAMED and len(last.states) < longest:
+        at = part.text.rstrip().count("\n")
+        yield part.cut(at, f"after {len(last.states)} of {longest} NVLinks of {last.key}")
 
 
 def _lists(part: Part) -> Iterator[_Listed]:
@@ -230,9 +228,6 @@ def _count(gpu: _Listed, link: int, name: str, value: float, where: Evidence) ->
     if corrected and value:
         before, symbols = gpu.corrected.get(link), int(corrected[1])
         gpu.corrected[link] = before if before and before[0] >= symbols else (symbols, where)
-    if name == _BER and value > _MOST_BER:
-        gpu.damaged.append(where)
-        return
     quantity = "nvlink_effective_ber" if name == _BER else _COUNTERS.get(name)
     if quantity:
         gpu.counts.setdefault(quantity, {})[link] = (value, where)
@@ -294,8 +289,8 @@ def _counters(one: _Listed, at: float) -> Iterator[Record]:
                 unit = "ratio" if ratio else "count"
                 yield _observation(f"{one.key}/nvlink{number}", quantity, unit, value, at, where)
         if not ratio:
-            worst = max(links.values(), key=lambda link: link[0])
-            yield _observation(one.key, quantity, "count", sum(value for value, _ in links.values()), at, worst[1])
+            worst, total = max(links.values(), key=lambda link: link[0]), sum(value for value, _ in links.values())
+            yield _observation(one.key, quantity, "count", total, at, worst[1])
     for number, (symbols, where) in one.corrected.items():
         if symbols:
             yield _observation(f"{one.key}/nvlink{number}", "nvlink_fec_mended", "symbols", symbols, at, where)

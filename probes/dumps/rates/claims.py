@@ -9,6 +9,7 @@ from functools import cache
 from ....models.facts.network_paths import EXPECTED, NodePair
 from ....models.facts.records import Evidence
 from ..core.part import Part
+from .complaints import COMPLAINT, complaint
 from .rows import factor_of
 from .words import BETWEEN, CELLS, NIC, NODE, NUMBER, NUMBERED_NODE, RATED, UNIT, is_device
 
@@ -31,6 +32,7 @@ _LAST = rf"(?<![\w-]){_OTHERS}{_FILL}{_USUAL}{_GAP}{_NAME}{_FILL}{_OWN}"
 # A rate and what the writer expects in its place, without a name.
 _WANTED = (
     r"(?:instead of|rather than|expect(?:ed|ing|ation)?|should(?: be| get| reach| see| give)?|supposed to|normal(?:ly)?"
+    r"|theoretical(?:ly)?|in theory|advertised|nominal(?:ly)?|line rate"
     r"|(?:healthy|sound|good|working|identical)[ ](?:nodes?|hosts?|machines?|servers?|pairs?|ones?))(?![\w])"
 )
 _RATE = rf"(?P<own>{NUMBER})[ ]?(?P<unit>{UNIT})(?![\w%])"
@@ -51,6 +53,18 @@ _BUT = (  # "23000MB/s for host memory but around 11000MB/s for GPU memory"
     rf"[ ~≈]{{1,3}}{_RATE}[ ](?:for|with|from|on|over|between|to)(?![\w])"
 )
 _BELOW_LAST = rf"(?<![\w.]){_RATE}{_NEAR}(?<![\w.]){_IDEAL}{_NEAR}(?<![\w-]){_WANTED}"
+_INSTEAD = (  # "40GB/s instead of 50+"
+    rf"(?<![\w.]){_RATE}[^\n0-9]{{0,20}}[ ](?:instead of|rather than)[ ](?:about |the )?[~≈]?"
+    rf"(?P<usual>{NUMBER})(?:[ ]?(?P<other>{UNIT}))?(?![\w%])"
+)
+_DROPPED = (  # "dropped from 180 GB/s to 90 GB/s"
+    rf"(?<![\w-])(?:drop(?:s|ped)?|f[ae]ll(?:s|en)?|went down|decreased?|degraded?|reduced)[^\n0-9]{{0,20}}[ ]from[ ]"
+    rf"[~≈]?(?P<usual>{NUMBER})(?:[ ]?(?P<other>{UNIT}))?[ ]?(?:to|->|→)[ ][~≈]?(?:only[ ]|about[ ]|around[ ])?{_RATE}"
+)
+_BUS = (  # without a unit, as nccl-tests prints it: "busbw is 50, theoretical busbw should be 200"
+    rf"(?<![\w-])bus ?bw[^\n0-9]{{1,20}}[ ](?P<own>{NUMBER})(?![\w%]|[.]\d)[^\n0-9]{{1,30}}(?<![\w-]){_WANTED}"
+    rf"[^\n0-9]{{0,30}}[ ](?P<usual>{NUMBER})(?![\w%]|[.]\d)"
+)
 # What names of machines contain; other words with a number can be those of products
 _MACHINE = re.compile(r"(?i:node|host|server|machine|worker|compute|[dh]gx|gpu-|rack|srv|rail)|(?:[0-9]{1,3}\.){3}")
 
@@ -65,15 +79,18 @@ def _unnamed(text: str) -> str:
 
 # The lines with which such a text begins
 _NAMED = rf"{_unnamed(_FIRST)}|{_unnamed(_LAST)}"
-_NAMELESS = "|".join(map(_unnamed, (_MISSED, _BELOW, _ON, _BUT, _BELOW_LAST)))
+_NAMELESS = "|".join((*map(_unnamed, (_MISSED, _BELOW, _INSTEAD, _DROPPED, _ON, _BUT, _BELOW_LAST)), COMPLAINT))
 _ADAPTER = rf"(?<![\w.-]){NIC}(?![\w])"  # notes/device_notes.py reads "mlx5_5 200 Gb/s instead of 400 Gb/s"
 SPOKEN = rf"(?:[^\n]{{0,200}}?(?:{_NAMED})|(?![^\n]{{0,300}}{_ADAPTER})[^\n]{{0,200}}?(?:{_NAMELESS}))"
+UNITLESS = rf"[^\n]{{0,200}}?(?:{_unnamed(_BUS)})"
 LISTED = rf"[^\n]{{0,80}}?(?<![\w.]){_ENTRY}(?:[ ]?[,;|][ ]?{_ENTRY}){{2}}"
 
 
 @cache
 def _claims(named: bool) -> tuple[re.Pattern[str], ...]:
-    texts = (_FIRST, _LAST) if named else (_FIRST, _LAST, _MISSED, _BELOW, _ON, _BUT, _BELOW_LAST)
+    texts = (
+        (_FIRST, _LAST) if named else (_FIRST, _LAST, _MISSED, _BELOW, _INSTEAD, _DROPPED, _ON, _BUT, _BELOW_LAST, _BUS)
+    )
     return tuple(re.compile(text, re.IGNORECASE) for text in texts)
 
 
@@ -116,12 +133,17 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
             if found and (pair := _pair(found, part.cite(number, line))):
                 yield number, pair
                 break
+        else:
+            if (low := complaint(line)) and (factor := factor_of(low["unit"])):
+                rate, cite = _number(low["own"]) * factor, part.cite(number, line)
+                yield number, NodePair(key=EXPECTED, rate=rate, cites={"rate": cite})
 
 
 def _pair(found: re.Match[str], cite: Evidence) -> NodePair | None:
     groups = found.groupdict()
-    name, unit = groups.get("name") or EXPECTED, found["unit"] or found["other"] or ""
-    factor, of_others = factor_of(unit), factor_of(found["other"] or unit)
+    name = groups.get("name") or EXPECTED
+    unit = groups.get("unit") or groups.get("other") or ("" if "unit" in groups else "GB/s")
+    factor, of_others = factor_of(unit), factor_of(groups.get("other") or unit)
     known = name == EXPECTED or is_device(name) or groups.get("kind") or _MACHINE.search(name)
     if factor is None or of_others is None or not known:
         return None

@@ -22,11 +22,11 @@ from ..core.part import Part
 from ..lines.markup import cells_of
 from ..lines.shapes import shape
 from . import words as vocabulary
-from .claims import LISTED, SPOKEN, claims, entries
+from .claims import LISTED, SPOKEN, UNITLESS, claims, entries
 from .rows import Header, RateRow, header_of, is_change, row_of, single_node
 
 _UNIT = vocabulary.UNIT
-BEGIN = rf"(?:{vocabulary.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}))"
+BEGIN = rf"(?:{vocabulary.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}|{UNITLESS}))"
 _BETWEEN = 3  # lines
 _FEWEST_NODES = 4  # nodes whose own rates are compared
 _HOW = "write each row as 'gpu0 -> gpu1: 48.1 GB/s'"

@@ -1,4 +1,4 @@
-"""Rates in prose and in lists of one line (claims.py)."""
+"""Rates in prose and in lists of one line (claims.py), and rates that a sentence calls low (complaints.py)."""
 
 from __future__ import annotations
 
@@ -98,3 +98,39 @@ def test_one_of_a_few_devices_is_far_slower(text: str, subject: str | None) -> N
     report = report_of(text)
     assert [(one.subject, one.severity) for one in report.findings] == ([(subject, "info")] if subject else [])
     assert report.verdict == "unknown" or not subject
+
+
+_WHERE = ("", "between two nodes ", "with ib_write_bw ", "on this 8x H100 node ")
+_LOW = (
+    "We only get {rate} {where}in our tests.",
+    "The bandwidth {where}is stuck at {rate}.",
+    "All-reduce {where}is very slow ({rate}).",
+    "It reaches {rate} {where}which is far below the link.",
+    "NCCL performance {where}is really poor: {rate}",
+    "Slow transfers {where}at about {rate}",
+    "The throughput {where}dropped to {rate}",
+    "The rate {where}dropped from 180 GB/s to {rate}.",
+    "{rate} {where}instead of 180 GB/s",
+)
+_FINE = (
+    "We get {rate} {where}in our tests.",
+    "The bandwidth {where}is not low: {rate}",
+    "It reaches {rate} {where}which is fine.",
+    "We never saw only {rate} {where}again.",
+)
+
+
+@pytest.mark.parametrize("rate", ["9.84 GB/s", "80 Gb/s", "12GB/s", "9,500 MB/s"])
+@pytest.mark.parametrize("where", _WHERE)
+@pytest.mark.parametrize("form", _LOW)
+def test_a_low_rate_is_told(form: str, where: str, rate: str) -> None:
+    report = report_of(form.format(where=where, rate=rate) + "\n")
+    assert report.verdict == "unknown"
+    assert [(one.code, one.severity) for one in report.findings] == [("bandwidth-low", "info")]
+
+
+@pytest.mark.parametrize("rate", ["9.84 GB/s", "80 Gb/s"])
+@pytest.mark.parametrize("where", _WHERE)
+@pytest.mark.parametrize("form", _FINE)
+def test_a_good_rate_is_no_finding(form: str, where: str, rate: str) -> None:
+    assert report_of(form.format(where=where, rate=rate) + "\n").findings == ()

@@ -1,0 +1,42 @@
+"""Rates that a sentence calls low without a number to compare: "only 9.84 GB/s", "all-reduce is very slow (3 GB/s)"."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from .words import NUMBER, UNIT
+
+_RATE = rf"(?<![\w.])(?P<own>{NUMBER})[ ]?(?P<unit>{UNIT})(?![\w%])"
+_TO = (
+    r"(?:only|merely|barely|as low as|stuck at|capped at|no more than|not more than|drop(?:s|ped)? to|f[ae]ll(?:s)? to)"
+)
+_HOW = r"(?:very|too|so|really|quite|much|way|far|extremely|abnormally|unexpectedly|surprisingly|a bit|rather)"
+_BAD = r"(?:slow(?:er)?|low(?:er)?|poor|bad|degraded|terrible|awful)"
+_WHAT = (
+    r"(?:bandwidth|throughput|performance|speeds?|busbw|bus bw|rates?|reads?|writes?|cop(?:y|ies)|transfers?"
+    r"|all[-_ ]?reduce|all[-_ ]?gather|all[-_ ]?to[-_ ]?all|nccl|training|network|links?|p2p|rdma|h2d|d2h)(?![\w])"
+)
+_NEAR = rf"(?:[^\n.;0-9]|[0-9]{{1,4}}(?![0-9.,]|[ ]?{UNIT})){{0,60}}?"  # without another rate
+_FORMS = (
+    rf"(?<![\w-]){_TO}[ ](?:[^\n0-9.;]{{0,20}}[ ])?{_RATE}",
+    rf"{_RATE}{_NEAR}(?<![\w-]){_HOW}[ ](?:{_BAD}|below|away|from)(?![\w])",
+    rf"(?<![\w-]){_WHAT}{_NEAR}(?<![\w-]){_BAD}(?![\w-])[^\n0-9.;]{{0,25}}{_RATE}",
+    rf"(?<![\w-]){_BAD}[ ]{_WHAT}{_NEAR}{_RATE}",
+)
+_NOT = re.compile(r"(?i:\b(?:not|never|no|isn't|wasn't|without)\b(?! more than))")
+COMPLAINT = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in _FORMS)
+
+
+@cache
+def _forms() -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(form, re.IGNORECASE) for form in _FORMS)
+
+
+def complaint(line: str) -> re.Match[str] | None:
+    """The rate that a line calls low, as the groups own and unit."""
+    found = next((one for form in _forms() if (one := form.search(line[:600]))), None)
+    if found is None:
+        return None
+    begin = max(line.rfind(mark, 0, found.start()) for mark in (". ", "; ", "? ")) + 1  # of the sentence
+    return None if _NOT.search(line[begin : found.end()]) else found
