@@ -38,7 +38,7 @@ _UNNAMED = "gpu"
 _GPU = re.compile(r"GPU ([0-9]{1,3}): (\S.{0,79}?)(?: \(UUID: (?:(GPU-[0-9A-Fa-f-]{1,40})|[^()\n]{1,60})\))?")
 _LINK = re.compile(r"Link ([0-9]{1,2})[:,] (\S.*)")
 _SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) GB/s")
-_REMOTE = re.compile(r"(?:Remote Device )?([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:]{5}\.[0-7])(?:: Link [0-9]{1,2})?")
+_REMOTE = re.compile(r"(?:Remote Device )?([0-9A-Fa-f]{4,8}(?::[0-9A-Fa-f]{2}){2}\.[0-7])(?:: Link [0-9]{1,2})?")
 _COUNT = re.compile(
     r"([A-Za-z][A-Za-z ]{2,40}|FEC Errors - [0-9]{1,2}): ([0-9]{1,18}|[0-9]{1,3}(?:\.[0-9]{1,6})?e-[0-9]{2,3})"  # "e-2" is a cut one
 )
