@@ -58,6 +58,7 @@ MACROS: Mapping[str, str] = {
     "net": r"(?P<net>[a-zA-Z][\w.-]{0,20})",
     "rdma": r"(?P<rdma>[a-zA-Z][\w.-]{1,30})",
     "service": r"(?P<service>[a-zA-Z][\w@.-]{1,60})",
+    "event": r"\{[0-9]{1,20}\}",  # number of an event of amdgpu's RAS
     "n": r"-?[0-9]{1,20}",
     "x": r"(?:0x)?[0-9a-fA-F]{1,16}",
     "w": r"[^\s,;]{1,60}",
