@@ -25,13 +25,17 @@ BEGIN = (
 ANY_LINE = r"^[ ]{0,4}(?:READ|WRITE): (?:bw=[0-9.]+[KMGT]?i?B/s \([0-9.]+[kMGT]?B/s\), |io=\S{1,20}, aggrb=)"
 _WHOLE = re.compile(r"^[ \t]*\{\s{0,20}\"fio version\"", re.MULTILINE)  # messages can precede it
 _OBJECT = re.compile(r"\{")
-_JOB = re.compile(r"\S.*?: \(g=(\d{1,4})\): rw=\w+, bs=(?:\(R\) )?(\d{1,6})([KMG]i?)?B?-")
+_JOB = re.compile(
+    r"\S.*?: \(g=(\d{1,4})\): rw=\w+, bs=(?:\(R\) )?(\d{1,6})([KMG]i?)?B?-(?:.*ioengine=(?P<engine>\w+))?"
+)
 _GROUP = re.compile(r"Run status group (\d{1,4}) \(all jobs\):\s*")
 _RATE = re.compile(r"\s*(READ|WRITE): bw=[0-9.]{1,12}[KMGT]?i?B/s \(([0-9.]{1,12})([kMGT]?)B/s\).*")
 # fio 2 writes KB for KiB.
 _OLD_RATE = re.compile(r"\s*(READ|WRITE): io=[^,]{1,40}, aggrb=([0-9.]{1,12})([KMGT]?)B/s.*")
 _OLD_UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
-_DISK = re.compile(r"\s*([a-z][a-z0-9]{1,30}): ios=\d+/\d+.*")
+_DISK = re.compile(r"\s*([a-z][a-z0-9]{1,30}): ios=(\d+)/(\d+).*")
+_CACHE = ""  # in the place of a disk without I/O
+_NO_DISK = ("null", "mmap")
 _UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZES = {"k": KIB, "m": MIB, "g": GIB}
 
@@ -55,16 +59,18 @@ def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation
     used = [object_of(one) for one in list_of(run.get("disk_util"))]
     # The output also lists the members of an array, whose sums are in aggr_* fields of the array (fio, stat.c:
     # aggr_util).
-    disks = [one.get("name") for one in ([one for one in used if "aggr_read_ios" in one] or used)]
+    used = [one for one in used if "aggr_read_ios" in one] or used
+    disks = [one.get("name") for one in used]
+    idle = bool(used) and all(one.get("read_ios") == 0 == one.get("write_ios") for one in used)
     sums: dict[tuple[int, str, int | None], dict[str, float]] = defaultdict(lambda: {"read": 0.0, "write": 0.0})
     for job in map(object_of, list_of(run.get("jobs"))):
         options = {**common, **object_of(job.get("job options"))}
         device = _device(options.get("filename"), disks)
         group = job.get("groupid")
-        if device and isinstance(group, int) and _uses_device(options):
+        if device and isinstance(group, int) and _uses_device(options) and not idle:
             for side in ("read", "write"):
                 sums[group, device, _size(_blocks(options))][side] += _rate(object_of(job.get(side)))
-    if any(
+    if idle or any(
         not _uses_device({**common, **object_of(job.get("job options"))})
         for job in map(object_of, list_of(run.get("jobs")))
     ):
@@ -82,7 +88,7 @@ def _cached(where: str) -> NotChecked:
         subject="node",
         reason=Reason.NOT_MEASURED,
         path=where,
-        detail="jobs with direct=0 or ioengine=null or mmap do not show the rate of a device",
+        detail="jobs with direct=0 or ioengine=null or mmap, and jobs without I/O of the disk, do not show its rate",
         how="run fio with direct=1 and ioengine=libaio or io_uring",
     )
 
@@ -95,7 +101,7 @@ def _blocks(options: Mapping[str, Any]) -> object:
 
 def _uses_device(options: Mapping[str, Any]) -> bool:
     """Whether the bytes come from the device, not from the page cache or from nowhere."""
-    return str(options.get("direct", "1")) != "0" and options.get("ioengine") not in ("null", "mmap")
+    return str(options.get("direct", "1")) != "0" and options.get("ioengine") not in _NO_DISK
 
 
 def _rate(side: Mapping[str, Any]) -> float:
@@ -122,12 +128,15 @@ def _size(text: object) -> int | None:
 
 def _read_text(part: Part) -> Iterator[Observation | NotChecked]:
     """Read the sums of each group. The list of devices follows all groups."""
-    disks = [found[1] for _, line in part.lines() if (found := _DISK.fullmatch(line))]
+    found = [disk for _, line in part.lines() if (disk := _DISK.fullmatch(line))]
+    # Without I/O of the disk the bytes came from the page cache
+    disks = [disk[1] for disk in found if int(disk[2]) + int(disk[3])] or [_CACHE for _ in found[:1]]
     sizes: dict[str, int | None] = {}
     group, seen = "", dict[str, list[tuple[str, float, Evidence]]]()
     for number, line in part.lines():
         if job := _JOB.match(line):
             size = _size(f"{job[2]}{(job[3] or '')[:1]}")
+            disks += [_CACHE] if job["engine"] in _NO_DISK else []
             sizes[job[1]] = size if sizes.get(job[1], size) == size else None
         elif begun := _GROUP.fullmatch(line):
             if begun[1] in seen:  # the same output again
@@ -154,7 +163,9 @@ def _of_groups(
     """
     for group, rates in seen.items():
         twice = len({side for side, _, _ in rates}) < len(rates)  # the line of the next group is missing
-        if len(set(disks)) == 1 and group in sizes and not twice:
+        if _CACHE in disks:
+            yield _cached(rates[0][2].source)
+        elif len(set(disks)) == 1 and group in sizes and not twice:
             for side, value, cite in rates:
                 yield part.rate(_flow(disks[0], side, sizes[group], len(rates) > 1), value, cite)
         else:

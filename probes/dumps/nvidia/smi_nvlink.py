@@ -40,7 +40,7 @@ _LINK = re.compile(r"Link ([0-9]{1,2})[:,] (\S.*)")
 _SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) GB/s")
 _REMOTE = re.compile(r"(?:Remote Device )?([0-9A-Fa-f]{4,8}(?::[0-9A-Fa-f]{2}){2}\.[0-7])(?:: Link [0-9]{1,2})?")
 _COUNT = re.compile(
-    r"([A-Za-z][A-Za-z ]{2,40}|FEC Errors - [0-9]{1,2}): ([0-9]{1,18}|[0-9]{1,3}(?:\.[0-9]{1,6})?e-[0-9]{2,3})"  # "e-2" is a cut one
+    r"([A-Za-z][A-Za-z ]{2,40}|FEC Errors - [0-9]{1,2}): ([0-9]{1,18}|[0-9]{1,3}(?:\.[0-9]{1,6})?e-[0-9]{2,3})"
 )
 _NONE_UP = re.compile(r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive", re.IGNORECASE)
 _INSTANCE = re.compile(r"MIG \S+\s+Device\s+([0-9]{1,2}): \(UUID: MIG-")
