@@ -20,6 +20,7 @@ from ..core.wording import cited
 
 _SLOW = 0.8  # of the partner's best rate with others: equal nodes of one fabric differ by a few percent
 _FEWEST_OTHERS, _MOST = 3, 0.75  # other nodes in a test, and the share of them with equal rates
+_FEWEST_PAIRS = 3  # with equal rates
 _FEWEST = 2  # pairs of a node; with one pair, the partner or the path between the two may be slow
 
 
@@ -66,6 +67,9 @@ def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecke
         yield from _alone(snapshot, pair)
         return
     slow = slow_nodes(snapshot)
+    if not slow and pair == _pairs(snapshot)[0] and (lack := _lack(_pairs(snapshot))):
+        how = "test three or more pairs, also pairs without this node"
+        yield NotChecked(what="NodePair", subject=pair.key, reason=Reason.NO_EXPECTATION, detail=lack, how=how)
     for node, own in slow.items():
         if own[0].key == pair.key:
             yield _finding(snapshot, node, own)
@@ -81,6 +85,17 @@ def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecke
             detail=why,
             how="test each of the two with a fast node",
         )
+
+
+def _lack(pairs: list[NodePair]) -> str | None:
+    """Why equal rates of the pairs do not show that their nodes are fast. None: they show it."""
+    rates = [pair.rate or 0 for pair in pairs]
+    if min(rates) < _SLOW * max(rates):
+        return None  # evaluate() names the slow pairs
+    if len(pairs) < _FEWEST_PAIRS:
+        return "there are fewer than three pairs of nodes, and nothing says what rates they should have"
+    common = set.intersection(*({str(pair.a), str(pair.b)} for pair in pairs))
+    return f"all pairs contain {min(common)}: its own rate limits all of them" if common else None
 
 
 def _less_than_expected(own: NodePair) -> Iterator[Finding | NotChecked]:

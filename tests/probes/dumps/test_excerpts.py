@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import pytest
 from msgspec.structs import replace
 
@@ -17,6 +20,8 @@ from bench.accuracy.excerpts.__main__ import (
 from bench.accuracy.excerpts.compare import compare
 from bench.accuracy.excerpts.excerpt import Excerpt, Sample
 from bench.accuracy.excerpts.reading import needs, read
+from tests.support.paths import SHARED
+from tests.support.texts import report_of
 
 SEEN_THROUGH = [
     "fence and prose",
@@ -104,3 +109,29 @@ def test_each_exception_has_a_reason() -> None:
 def test_no_excerpt_that_shows_a_fault_is_ok(reader: str, name: str) -> None:
     found = counts(rows(samples(reader), name))
     assert (found["samples"] > 0, found["blind"]) == (True, 0)
+
+
+# The lines of a node whose memory is there: the node without memory is in other lines.
+_LEGITIMATE = {("epyc-8-nodes-two-with-memory-quoted", "numa-memory-missing", 1)}
+
+
+def test_the_cited_lines_alone_are_never_ok() -> None:
+    """Each line of real texts that a warning cites, alone and with its neighbours: the same finding, or unknown."""
+    cases = SHARED / "cases"
+    if not cases.is_dir():
+        pytest.skip(f"no {cases}")
+    seen, blind = Counter[str](), set[tuple[str, str, int]]()
+    for path in sorted(cases.glob("*/dumps/*.txt")):
+        text = path.read_text(errors="replace")
+        lines = text.split("\n")
+        for one in report_of(text).findings:
+            cited = [int(found[1]) - 1 for it in one.evidence if (found := re.fullmatch(r"text:(\d+)", it.source))]
+            for more in (0, 1, 3) if one.severity != "info" and cited else ():
+                kept = sorted({at for line in cited for at in range(max(0, line - more), line + more + 1)})
+                report = report_of("\n".join(lines[at] for at in kept if at < len(lines)) + "\n")
+                same = any(other.code == one.code for other in report.findings)
+                seen["same" if same else report.verdict] += 1
+                if report.verdict == "ok":
+                    blind.add((path.parents[1].name, one.code, more))
+    assert blind == _LEGITIMATE
+    assert seen["same"] > 0.85 * seen.total() > 80
