@@ -33,7 +33,7 @@ _RATE = re.compile(r"\s*(READ|WRITE): bw=[0-9.]{1,12}[KMGT]?i?B/s \(([0-9.]{1,12
 # fio 2 writes KB for KiB.
 _OLD_RATE = re.compile(r"\s*(READ|WRITE): io=[^,]{1,40}, aggrb=([0-9.]{1,12})([KMGT]?)B/s.*")
 _OLD_UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
-_DISK = re.compile(r"\s*([a-z][a-z0-9]{1,30}): ios=(\d+)/(\d+).*")
+_DISK = re.compile(r"\s*([a-z][a-z0-9]{1,30}): ios=(\d{1,18})/(\d{1,18})(?!\d).*")
 _CACHE = ""  # in the place of a disk without I/O
 _NO_DISK = ("null", "mmap")
 _UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}

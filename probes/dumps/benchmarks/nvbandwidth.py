@@ -24,7 +24,7 @@ from ..lines.json_text import decoded, whole_characters
 
 BEGIN = (
     r"^[ \t]*(?:nvbandwidth Version: |Running (?:benchmark )?\w{1,80}_(?:memcpy|copy|latency)\w{0,40}\.[ \t]*$"
-    r"|Driver Version: [\d.]{3,16}[ \t]*\n[ \t]*\n?[ \t]*Device [0-9]{1,4}: "
+    r"|Driver Version: [\d.]{3,16}[ \t]{0,8}\n(?:[ \t]{0,8}\n)?[ \t]{0,8}Device [0-9]{1,4}: "
     r"|memcpy (?:CE|SM) [CG]PU\(row\)|Device [0-9]{1,4}: [^\n]{1,100} \([0-9a-f]{8}:[0-9a-f]{2}:[0-9a-f]{2}\)[ \t]*$)"
     r'|^\{\s{0,40}"nvbandwidth"\s*:'
 )
