@@ -25,7 +25,7 @@ _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _FORMS = {
     "variable": rf"(?:(?:export|declare -x|-x|set -x) )?{_NAMES}={_VALUE}",
     "driver": rf"(?:(?:[Nn]vidia|NVIDIA) )?[Dd]river(?: [Vv]ersion)?[:=]?[ ]{{1,8}}{_DOTTED}"
-    r"(?![ \t]{0,8}\n(?:[ \t]{0,8}\n)?[ \t]{0,8}Device \d)",  # the head of nvbandwidth
+    r"(?!\d|[.]\d|[ \t]{0,8}\n(?:[ \t]{0,8}\n)?[ \t]{0,8}Device \d)",  # the head of nvbandwidth
     "kernel": rf"[Kk]ernel(?: [Vv]ersion)?[:=]?[ ]{{1,8}}{_DOTTED}",
     "instance": r"[Ii]nstance(?:[ _-][Tt]ype)?[:=]?[ ]{1,8}[A-Za-z0-9]{1,20}[._][A-Za-z0-9._-]{1,60}[ \t]*$",
     "place": rf"(?:gpu|GPU)[ ]?[0-9]{{1,3}}[:=]?[ ]{{1,8}}{_ADDRESS}[ \t]*$",
