@@ -111,7 +111,7 @@ def is_translation(snapshot: Snapshot, setting: Setting) -> bool:
     )
 
 
-def translation(snapshot: Snapshot, setting: Setting) -> Iterator[Finding]:
+def translation(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChecked]:
     """The IOMMU translates: it costs bandwidth where GPUs and NICs send each other data."""
     row = settings()["iommu"]
     value = " and ".join(wrong_values(row, setting))
@@ -128,6 +128,7 @@ def translation(snapshot: Snapshot, setting: Setting) -> Iterator[Finding]:
         cause=row.cause,
         evidence=cited(setting, "value"),
     )
+    yield _not_shown("lspci -nn: whether the machine has several GPUs", "an IOMMU that translates", "kind of IOMMU")
 
 
 def is_small_shared_memory(snapshot: Snapshot, mount: Mount) -> bool:
@@ -154,9 +155,9 @@ def shared_memory(snapshot: Snapshot, mount: Mount) -> Iterator[Finding | NotChe
     yield _not_shown("nvidia-smi -L: whether the job uses several GPUs")
 
 
-def _not_shown(how: str) -> NotChecked:
-    why = "the text shows a limit, and no device that the job uses"
-    return NotChecked(what="limits of jobs", subject="node", reason=Reason.INCOMPLETE, detail=why, how=how)
+def _not_shown(how: str, shown: str = "a limit", what: str = "limits of jobs") -> NotChecked:
+    why = f"the text shows {shown}, and no device that the job uses"
+    return NotChecked(what=what, subject="node", reason=Reason.INCOMPLETE, detail=why, how=how)
 
 
 RULES = (

@@ -15,10 +15,11 @@ from ..core.part import Part
 
 # Values as in sys/kernel/iommu_groups/*/type
 TRANSLATED, PASSED = "DMA", "identity"
-_NEEDLES = ("efault domain type", "TLB invalidation policy", "iommu.passthrough=", "iommu=")
+_NEEDLES = ("efault domain type", "TLB invalidation policy", "iommu.passthrough=", "iommu=", "DMA-FQ")
 _LOGGED = re.compile(
     r"(?<!\w)[Dd]efault domain type(?: is|:)? {0,2}[\"'`*]{0,2}(?:(?P<translated>[Tt]ranslated)|[Pp]assthrough)(?!\w)"
     r"|DMA domain TLB invalidation policy: (?P<policy>lazy|strict) mode"
+    r"|^[ \t]*[1-9]\d{0,4}[ \t]+(?P<counted>DMA-FQ)[ \t]*$"  # cat iommu_groups/*/type | sort | uniq -c
 )
 _PARAMETER = re.compile(
     r"(?<![\w.-])(?:iommu\.passthrough=(?:(?P<off>0|n|off)|1|y|on)|iommu=(?:pt|(?P<not>nopt)))(?![\w.-])"
