@@ -352,6 +352,10 @@ def test_a_slow_hop_that_only_the_kernel_names() -> None:
     assert {severity for _, _, severity in told(BRIDGE, blind, *cohort, *log(line, *alike))} == {"info"}
     virtual = Node(key="node", virtual=True, hypervisor="KVM")
     assert told(virtual, BRIDGE, blind, *log(line)) == []
+    nic = line.replace("pci ", "mlx5_core ")
+    assert told(*log(nic), origin="dumps") == [("pcie-path-bottleneck", PORT, "warning")]
+    assert told(*log(nic)) == told(*log(nic.replace("x4", "x16")), origin="dumps")
+    assert told(*log(nic)) == [("pcie-path-bottleneck", PORT, "info")]
 
 
 NIC = Pci(key="0000:17:00.0", parent="pci0000:10", pci_class=0x020000, vendor=0x15B3, device=0x1021)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
@@ -154,6 +155,13 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
     )
 
 
+# Their rate is that of the whole link. Other devices often have more lanes than they need.
+_LANES_OF_NIC = re.compile(
+    r"\b(?:mlx[45]_core|bnxt_en|ice) .*limited by .* x(?P<got>\d{1,2}) link at .*"
+    r"\(capable of .* x(?P<of>\d{1,2}) link\)"
+)
+
+
 def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """The kernel logged a link that limits the bandwidth of a device.
 
@@ -200,7 +208,15 @@ def _limit_severity(snapshot: Snapshot, event: Event, better: int) -> Severity:
     """The severity of a limit. `better`: the number of equal devices with more bandwidth."""
     function = snapshot.of(Pci).get(event.subject or "")
     shown = function and None not in (function.width, function.max_width, function.max_speed)
-    return "critical" if better and not shown else "info"
+    if better and not shown:
+        return "critical"
+    return "warning" if snapshot.origin == "dumps" and not shown and _has_fewer_lanes(event) else "info"
+
+
+def _has_fewer_lanes(event: Event) -> bool:
+    """Whether the driver of a fast NIC says that it got fewer lanes than the NIC has: half of its rate or less."""
+    found = _LANES_OF_NIC.search(event.text or "")
+    return found is not None and int(found["got"]) < int(found["of"])
 
 
 def _better(snapshot: Snapshot, event: Event) -> int:
