@@ -1,42 +1,71 @@
 """Copies whose path is not known, compared with the complete links of the GPU product.
 
-Who reaches this rate has these links: the slowest hop of any path is at least as fast. Who does not reach it may have a
-healthy machine of an older generation, or another path, so below the rate nothing is expected.
+Who reaches this rate has these links: the slowest hop of any path is at least as fast. If no flow reaches it, the
+machine may be healthy and of an older generation, or the path another one, so nothing is expected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+
+from msgspec import Struct
 
 from ..catalog.gpus import Product, product_of
 from ..facts.gpu import Gpu
 from ..facts.machine import Pci
 from ..facts.pcie_rates import rated, speed_of
 from ..facts.records import Flow
-from ..inventory.snapshot import Snapshot
+from ..inventory.snapshot import Snapshot, once_per_snapshot
 from ..report import Expectation
 from .best_rates import best_observations
-from .efficiency import attainable
+from .efficiency import Attainable, attainable
 
 _HOST = "host"
+_LONG = 16 << 20  # bytes: the start of a shorter copy takes much of its time
 _ABOVE = 1.05  # times the rated rate: a sum of two directions or a rate of a cache
 
 
+class _Link(Struct, frozen=True):
+    """The complete link of a product, between GPUs or to the host: its rated rate, and the shares that are reached."""
+
+    product: Product
+    between: bool
+    grade: str
+    able: float
+    share: Attainable
+
+
 def by_product(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
-    """The rate of the product's complete links, if the flow reaches it."""
-    seen = best_observations(snapshot).get(flow)
-    if seen is None or flow.op != "copy" or len(flow.ends) != 2 or flow.via or flow.beside:
-        return
+    """The rate of the product's complete links, if this flow or an equal one of the text reaches it."""
+    link = _link_of(snapshot, flow)
+    if link and (link.product.name, link.between) in _reached(snapshot):
+        low, typical, high = (share * link.able for share in (link.share.low, link.share.typical, link.share.high))
+        source = f"the complete {link.grade} of a {link.product.name} ({link.product.source}); {link.share.source}"
+        yield Expectation(basis="capability", low=low, typical=typical, high=max(high, link.able), source=source)
+
+
+@once_per_snapshot
+def _reached(snapshot: Snapshot) -> Collection[tuple[str, bool]]:
+    """The products, and whether the links are those between GPUs, of which a flow reaches the rate."""
+    found = set[tuple[str, bool]]()
+    for flow, seen in best_observations(snapshot).items():
+        link = _link_of(snapshot, flow)
+        if link and link.share.low * link.able <= seen.value <= _ABOVE * link.able:
+            found.add((link.product.name, link.between))
+    return found
+
+
+def _link_of(snapshot: Snapshot, flow: Flow) -> _Link | None:
+    short = flow.size is not None and flow.size < _LONG
+    if flow.op != "copy" or len(flow.ends) != 2 or flow.via or flow.beside or short:
+        return None
     of = [_product(snapshot, end) for end in flow.ends if end != _HOST]
     product = of[0] if of else None
     if product is None or any(other != product for other in of):
-        return
+        return None
     grade, able = _link(product, between=len(of) == 2)
-    reached = attainable(grade, flow.op, "host" if flow.ends[1] == _HOST else "device") if grade else None
-    if reached and reached.low * able <= seen.value <= _ABOVE * able:
-        source = f"the complete {grade} of a {product.name} ({product.source}); {reached.source}"
-        low, typical, high = (share * able for share in (reached.low, reached.typical, reached.high))
-        yield Expectation(basis="capability", low=low, typical=typical, high=max(high, able), source=source)
+    share = attainable(grade, flow.op, "host" if flow.ends[1] == _HOST else "device") if grade else None
+    return _Link(product, len(of) == 2, grade, able, share) if share else None
 
 
 def _product(snapshot: Snapshot, end: str) -> Product | None:

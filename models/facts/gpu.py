@@ -46,6 +46,7 @@ class Gpu(Fact, frozen=True, kw_only=True):
     pcie_own_max_speed: float | None = None  # GpuMaxPcieLinkGeneration: of the GPU alone
 
     performance_state: int | None = None  # 0 is the fastest
+    utilization: float | None = None  # share of the time in which a program ran
     clock: float | None = None  # of the SMs
     clock_max: float | None = None
     memory_clock: float | None = None

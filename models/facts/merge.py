@@ -28,6 +28,7 @@ _MOMENTARY: Mapping[type[Fact], frozenset[str]] = {
         {
             "pcie_speed",
             "performance_state",
+            "utilization",
             "clock",
             "memory_clock",
             "clock_reasons",

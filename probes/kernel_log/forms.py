@@ -216,6 +216,7 @@ FORMS = _forms(
     ("nic", "irmware", _NICS + r".{0,60}(?:[Ff]irmware (?:is )?(?:not responding|non-responsive|recovery mode))"),
     ("nic", "failed", _NICS + r"(?:PF reset failed|Rebuild failed)"),
     ("link down", "Link DOWN", _A + r" (?P<name>\S{1,40}): Port: (?P<link>[0-9]{1,3}) Link DOWN"),
+    ("link down", "Link DOWN", r"infiniband (?P<name>\S{1,40}): Port: (?P<link>[0-9]{1,3}) Link DOWN"),  # Linux 6.14
     ("link down", "own", _A + r" (?P<name>\S{1,40}): (?:igb: \S{1,20} )?(?:NIC )?Link (?:is )?[Dd]own\b"),
     ("link down", "ink down", _A + r" (?P<name>\S{1,40}): link down\b"),
     *(("link down", f"ink {word}", _NET + r"(?:[Dd]own|DOWN)\b") for word in ("down", "Down", "DOWN", "is ")),

@@ -15,7 +15,9 @@ from .driver import ONE_GPU, UPDATED
 from .missing import gone
 
 _UNNAMED = "gpu"  # of lines in which a person replaced the address
-_CLIENT = re.compile(r"API mismatch: .{0,40}client .{0,40}has the version ([0-9]{3}[0-9.]{2,16}[0-9])", re.IGNORECASE)
+_CLIENT = re.compile(
+    r"API mismatch: .{0,40}client .{0,40}has the version ([0-9]{3}(?:\.[0-9]{1,4}){1,3})", re.IGNORECASE
+)
 
 
 def in_dumps(snapshot: Snapshot) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
+from ...catalog.gpus import Product
 from ...facts.gpu import Gpu
 from ...facts.machine import Node, Pci
 from ...facts.reason import Reason
@@ -43,9 +44,14 @@ def is_hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
     return function is None or function.key not in snapshot.topology.link_below or is_emulated(snapshot, function)
 
 
-def _busy(gpu: Gpu) -> bool:
+_AT_WORK = 0.5  # share of the time in which a program runs
+
+
+def busy(gpu: Gpu) -> bool:
     """Whether the GPU is in its fastest state and works. Its link then runs at full speed."""
-    return gpu.performance_state == 0 and gpu.clock_reasons is not None and "idle" not in gpu.clock_reasons
+    if gpu.clock_reasons is not None:
+        return gpu.performance_state == 0 and "idle" not in gpu.clock_reasons
+    return not gpu.performance_state and (gpu.utilization or 0) >= _AT_WORK
 
 
 def hidden_claims(snapshot: Snapshot) -> Iterator[Claim]:
@@ -74,7 +80,7 @@ def driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:
     product, supports = gpu_product(snapshot, gpu), []
     if lanes := _of_machine(snapshot):
         supports.append(lanes)
-    if product and product.fabric and not product.c2c_rate:  # traffic of a Grace machine uses NVLink-C2C
+    if product and _is_module(product):
         supports.append(Support("product", product.width, f"{product.name} ({product.source})"))
     equal = gpu_cohort(snapshot, gpu)
     if most := strict_majority(other.pcie_width for other in equal):
@@ -89,6 +95,14 @@ def driver_claim(snapshot: Snapshot, gpu: Gpu, width: int) -> Claim:
         supports=tuple(supports),
         doubt=f"at x{width}, the GPU supports x{able}: nothing says how its slot is wired" if able > width else None,
     )
+
+
+def _is_module(product: Product) -> bool:
+    """Whether it is a module for a baseboard, whose slot has all lanes. Before NVLink 3 some boards had fewer.
+
+    The traffic of a Grace machine uses NVLink-C2C.
+    """
+    return bool(product.links and not product.bridged and (product.link_version or 0) >= 3 and not product.c2c_rate)
 
 
 def _of_machine(snapshot: Snapshot) -> Support | None:
@@ -163,13 +177,13 @@ def narrower(snapshot: Snapshot, gpu: Gpu) -> float | None:
 
 def slower(snapshot: Snapshot, gpu: Gpu) -> float | None:
     """The speed of most equal GPUs of the node under load, if this GPU is under load and has less."""
-    most = majority(other.pcie_speed for other in gpu_cohort(snapshot, gpu) if _busy(other))
-    return most if _busy(gpu) and most and gpu.pcie_speed and gpu.pcie_speed < most else None
+    most = majority(other.pcie_speed for other in gpu_cohort(snapshot, gpu) if busy(other))
+    return most if busy(gpu) and most and gpu.pcie_speed and gpu.pcie_speed < most else None
 
 
 def _shows_speed(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the speed can be judged: under load, or at the speed that the GPU supports."""
-    return _busy(gpu) or (gpu.pcie_speed or 0.0) >= (gpu.pcie_max_speed or math.inf)
+    return busy(gpu) or (gpu.pcie_speed or 0.0) >= (gpu.pcie_max_speed or math.inf)
 
 
 def _lanes(value: float) -> str:

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ...facts.gpu import Gpu
+from ...facts.reason import Reason
+from ...facts.records import NotChecked
 from ...facts.units import as_transfers
 from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.gpus import gpu_evidence, gpu_name, place_of, subject_of
 from ..core.rule import Rule
-from .gpu_pcie import below_evidence, driver_claim, has_equal, is_hidden, narrower
+from .gpu_pcie import below_evidence, busy, driver_claim, has_equal, is_hidden, narrower, slower
 
 _FEW = 4  # times as many lanes as there are
+_CONSUMERS = ("GeForce", "Laptop")
 _WANTED = "the text says what it should have"
 
 
@@ -47,6 +50,30 @@ def slower_than_wanted(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         )
 
 
+def slow_at_work(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """A GPU that works has a link that is slower than its maximum in this machine. A link at rest may be slower."""
+    now, most = gpu.pcie_speed or 0.0, gpu.pcie_max_speed or 0.0
+    if not (busy(gpu) and now < most) or gpu.pcie_wanted_speed or slower(snapshot, gpu):
+        return
+    yield Finding(
+        code="pcie-link-slow",
+        severity="warning",
+        confidence="likely",
+        subject=subject_of(gpu),
+        subject_name=gpu_name(snapshot, gpu),
+        fact=f"works, and its link runs at {as_transfers(now)} of {as_transfers(most)}",
+        message=f"{gpu_name(snapshot, gpu)} works, and its link runs at {as_transfers(now)} of {as_transfers(most)}",
+        expected=most,
+        observed=now,
+        unit="transfers_per_second",
+        basis="capability",
+        expected_source="the highest speed that its driver reports for this machine",
+        cause="its link did not train as it should: seating, slot, riser or cable",
+        location=place_of(snapshot, gpu),
+        evidence=gpu_evidence(gpu, "pcie_speed", "pcie_max_speed", "performance_state", "utilization"),
+    )
+
+
 def far_narrower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """In a dump: a quarter or less of the lanes that the GPU has, and nothing else says how its slot is wired.
 
@@ -61,7 +88,7 @@ def far_narrower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         or any(below_evidence(snapshot, gpu))
     ):
         return
-    usual = width > 1 and any(word in (gpu.name or "") for word in ("GeForce", "Laptop"))
+    usual = width > 1 and any(word in (gpu.name or "") for word in _CONSUMERS)
     yield Finding(
         code="pcie-link-narrow",
         severity="info" if usual else "warning",
@@ -81,18 +108,32 @@ def far_narrower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     )
 
 
-def below_own(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+def below_own(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding | NotChecked]:
     """A link that only the driver shows, of a GPU that nothing can be compared with, has fewer lanes than the GPU.
 
-    Many slots have fewer lanes than the cards in them. So it counts only if the text does not name the product.
+    Many slots have fewer lanes than the cards in them. So it is a warning only if the text does not name the product.
     """
     wanted, most = gpu.pcie_wanted_width, gpu.pcie_max_width
-    if gpu.name or wanted or narrower(snapshot, gpu) or not (gpu.pcie_width and most and gpu.pcie_width < most):
+    if (
+        wanted
+        or any(below_evidence(snapshot, gpu))
+        or narrower(snapshot, gpu)
+        or not (gpu.pcie_width and most and gpu.pcie_width < most)
+    ):
         return
     if _FEW * gpu.pcie_width <= most:
         return  # far_narrower() reports it
     if not has_equal(snapshot, gpu) and not driver_claim(snapshot, gpu, gpu.pcie_width).contradicted:
-        yield _narrow(snapshot, gpu, most, "the GPU supports these lanes; its slot may have fewer", "warning")
+        severity: Severity = "info" if gpu.name else "warning"
+        yield _narrow(snapshot, gpu, most, "the GPU supports these lanes; its slot may have fewer", severity)
+        if gpu.name and not any(word in gpu.name for word in _CONSUMERS):
+            yield NotChecked(
+                what="Gpu.pcie_width",
+                subject=subject_of(gpu),
+                reason=Reason.NOT_MEASURED,
+                detail=f"the link has x{gpu.pcie_width} of x{most}; the text does not say how many lanes its slot has",
+                how="lspci -vv of the GPU and of the port above it",
+            )
 
 
 def _narrow(snapshot: Snapshot, gpu: Gpu, lanes: int, source: str, severity: Severity) -> Finding:
@@ -113,6 +154,7 @@ def _narrow(snapshot: Snapshot, gpu: Gpu, lanes: int, source: str, severity: Sev
         cause="its link did not train as it should: seating, slot, riser or cable; or a slot with fewer lanes",
         location=place_of(snapshot, gpu),
         evidence=gpu_evidence(gpu, "pcie_width", "pcie_max_width", "pcie_wanted_width"),
+        remedy="Compare with an equal machine; lspci -vv shows the lanes of the slot." if severity == "info" else None,
     )
 
 
@@ -129,6 +171,7 @@ def _states(*fields: str) -> Callable[[Snapshot, Gpu], bool]:
 RULES = (
     Rule("pcie-link-narrow", Gpu, (), below_wanted, _states("pcie_width", "pcie_wanted_width")),
     Rule("pcie-link-slow", Gpu, (), slower_than_wanted, _states("pcie_speed", "pcie_wanted_speed")),
+    Rule("pcie-link-slow", Gpu, (), slow_at_work, _states("pcie_speed", "pcie_max_speed")),
     Rule("pcie-link-narrow", Gpu, (), far_narrower, _states("pcie_width", "pcie_max_width")),
     Rule("pcie-link-narrow", Gpu, (), below_own, _states("pcie_width", "pcie_max_width")),
 )

@@ -209,9 +209,14 @@ def manager_down(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
 
 
 def is_stopped_somewhere(snapshot: Snapshot, service: Service) -> bool:
-    """Select a fabric manager that does not run, in a text without GPUs and without its log."""
-    others = bool(snapshot.of(Gpu)) or bool(snapshot.of(Pci)) or bool(snapshot.of(Event)) or service.version
-    return snapshot.origin == "dumps" and service.key == MANAGER and service.running is False and not others
+    """Select a fabric manager that does not run, in a text without its log and without the state of the fabric."""
+    if snapshot.origin != "dumps" or service.key != MANAGER or service.running is not False or service.version:
+        return False
+    gpus = local(snapshot)  # their driver would show the state of the fabric, and the text does not have it
+    if gpus and all(gpu.fabric_state is None and gpu.failure is None for gpu in gpus):
+        return not any(manager_down(snapshot, service))
+    others = bool(snapshot.of(Gpu)) or bool(snapshot.of(Pci)) or bool(snapshot.of(Event))
+    return not others
 
 
 def stopped_somewhere(snapshot: Snapshot, service: Service) -> Iterator[Finding | NotChecked]:
@@ -227,8 +232,8 @@ def stopped_somewhere(snapshot: Snapshot, service: Service) -> Iterator[Finding 
         cause="it found no NVSwitch, or its version is not that of the driver: its journal says why",
         evidence=cited(service, "running"),
     )
-    why = "the fabric manager does not run, and the text does not show whether the machine has NVSwitches"
-    how = "nvidia-smi -L; lspci -d 10de: | grep -i bridge"
+    why = "the fabric manager does not run, and the text shows neither NVSwitches nor the state of the fabric"
+    how = "nvidia-smi -q (Fabric); lspci -d 10de: | grep -i bridge"
     yield from gap(snapshot, "Service", service.key, Reason.INCOMPLETE, why, how)
 
 

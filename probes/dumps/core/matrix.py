@@ -14,7 +14,8 @@ from ..lines.markup import cells_of
 _CORNERS = ("D\\D", "D/D", "GPU", "CPU", "-")  # labels of rows and columns, before the column numbers
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,2}")
 _ROW = re.compile(r"([0-9]{1,3})((?:\s+(?:[0-9]+(?:\.[0-9]*)?|N/A|nan|-))*)")
-_RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # a number with fewer decimal places is truncated
+_RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # one number with fewer decimal places is truncated
+_ROUNDED = re.compile(r"[0-9]{1,7}\.[0-9]{1,3}")  # several such numbers: a person rounded them
 
 _NO_ROW = -1
 _FOREIGN = 3  # lines of another program in succession
@@ -42,6 +43,7 @@ def cells(lines: Sequence[str], start: int, ends: Ends = lambda _: True) -> Iter
     columns, rows = _rows(lines, start, ends)
     numbers = [number for _, number, _ in rows if number != _NO_ROW]
     end = next((line for line in reversed(range(len(lines))) if any(map(str.isalnum, lines[line]))), 0)
+    rate = _form(rows)
     last, place = -1, 0
     for line, number, words in rows:
         place += number != _NO_ROW
@@ -51,7 +53,7 @@ def cells(lines: Sequence[str], start: int, ends: Ends = lambda _: True) -> Iter
             continue
         last = number
         for column, text in zip(columns, words, strict=False):
-            if _RATE.fullmatch(text) and float(text):
+            if rate.fullmatch(text) and float(text):
                 yield Cell(number, column, float(text), line)
 
 
@@ -66,7 +68,18 @@ def damaged(lines: Sequence[str], start: int, ends: Ends = lambda _: True) -> in
         for line, number, words in rows
         if number == _NO_ROW or any(_RATE.fullmatch(text) and float(text) for text in words)
     )
-    return next((line for line in full if line not in read), None)
+    unread = next((line for line in full if line not in read), None)
+    odd = next((line for line, _, words in rows if any(map(_is_odd, words))), None)
+    return odd if unread is None and _form(rows) is _RATE else unread
+
+
+def _form(rows: Sequence[tuple[int, int, list[str]]]) -> re.Pattern[str]:
+    """The form of the numbers of a matrix."""
+    return _ROUNDED if sum(_is_odd(word) for _, _, words in rows for word in words) > 1 else _RATE
+
+
+def _is_odd(text: str) -> bool:
+    return bool(_ROUNDED.fullmatch(text)) and not _RATE.fullmatch(text)
 
 
 def _rows(lines: Sequence[str], start: int, ends: Ends) -> tuple[list[int], list[tuple[int, int, list[str]]]]:

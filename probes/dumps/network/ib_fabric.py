@@ -20,6 +20,7 @@ _LINK = (
     r"(?:0x[0-9a-f]{16} [ \t]{0,20})?(?:\"[^\"\n]{0,80}\" {0,8})?(?P<lid>[0-9]{1,5}) {1,8}(?P<port>[0-9]{1,3})"
     r"\[[ ]{0,4}[0-9]{0,3}\] {0,4}==\( {0,20}"
 )
+_SLOWEST = "2.5"
 _PORT_INFO = r"# Port info: (?:Lid [0-9]|DR path )"
 _OTHERS = {
     "ibnetdiscover": r"(?:CA|SW|RT) {1,8}[0-9]{1,5} {1,4}[0-9]{1,3} 0x[0-9a-f]{16} |vendid=0x[0-9a-f]{1,8}[ \t]*$"
@@ -27,7 +28,8 @@ _OTHERS = {
 BEGIN = (
     (
         rf"^[ \t]*(?:{'|'.join(_OTHERS.values())}|(?:CA|Switch): [^\n]{{1,120}}:[ \t]*\n[ \t]*(?:0x|[0-9])|{_LINK}"
-        rf"|(?:CA/RT |Switch |Peer )?PortInfo:[ \t]*$|{_PORT_INFO}|(?:Phys)?LinkState:\.{{3}})"
+        rf"|(?:CA/RT |Switch |Peer )?PortInfo:[ \t]*$|{_PORT_INFO}"
+        rf"|(?:(?:Phys)?LinkState|Link(?:Width|Speed)\w{{6,12}}):\.{{3}})"
     )
     .replace("(?P<lid>", "(?:")
     .replace("(?P<port>", "(?:")
@@ -124,6 +126,7 @@ def _port(key: str, fields: Mapping[str, tuple[str, Evidence]]) -> Iterator[Port
     narrow = (
         state == "ACTIVE" and most is not None and bool(re.fullmatch(r"\d{1,2}X", lanes)) and int(lanes[:-1]) < most
     )
+    slow = _faster(fields) if state == "ACTIVE" and speed == _SLOWEST else None
     if narrow and speed is None:
         why = f"the link runs at {lanes} of {most}X, and the text does not show the speed of a lane"
         where = fields["LinkWidthActive"][1].source
@@ -133,8 +136,8 @@ def _port(key: str, fields: Mapping[str, tuple[str, Evidence]]) -> Iterator[Port
         state=state,
         physical_state=physical,
         link_layer="InfiniBand",
-        rate=_rate(lanes, speed) if narrow else None,
-        wanted_rate=_rate(f"{most}X", speed) if narrow else None,
+        rate=_rate(lanes, speed) if narrow or slow else None,
+        wanted_rate=_rate(f"{most}X", speed) if narrow else _rate(lanes, slow),
         cites={
             field: fields[name][1]
             for field, name in (
@@ -145,6 +148,16 @@ def _port(key: str, fields: Mapping[str, tuple[str, Evidence]]) -> Iterator[Port
             if name in fields
         },
     )
+
+
+def _faster(fields: Mapping[str, tuple[str, Evidence]]) -> str | None:
+    """The highest speed that the port has enabled, if it is above the lowest one.
+
+    An older switch gives a lower speed, too; the lowest one means that the two ends did not agree.
+    """
+    found = re.findall(rf"({_SPEED})(?= Gbps)", fields.get("LinkSpeedEnabled", ("",))[0])
+    most = max(found, key=float, default=_SLOWEST)
+    return most if float(most) > float(_SLOWEST) else None
 
 
 def _number(fields: Mapping[str, tuple[str, Evidence]], name: str) -> str | None:

@@ -167,7 +167,8 @@ def _speed(fields: FactCollector, port: str, texts: Mapping[str, str], where: Ev
     width = _WIDTH.fullmatch(texts.get("active_width", ""))
     speed = _SPEED.fullmatch(texts.get("active_speed", ""))
     if width and speed:
-        fields.add(Port, port, where, rate=from_gigabits(int(width[1]) * float(speed[1])) or None)
+        single = "1X" if int(width[1]) == 1 else None  # a port of InfiniBand has four lanes
+        fields.add(Port, port, where, rate=from_gigabits(int(width[1]) * float(speed[1])) or None, lanes=single)
 
 
 def _row(fields: FactCollector, text: str, where: Evidence) -> None:

@@ -74,8 +74,10 @@ def _links(gpu: str, states: Mapping[int, str], whole: bool, where: Evidence, fo
     """The links of a row. A row that may be cut has no count, unless it shows a link that is down."""
     for link, letter in states.items():
         found.add(GpuLink, f"{gpu}/nvlink{link}", where, gpu=gpu, kind="nvlink", active=letter == "U")
-    if states and (whole or "D" in states.values()):
-        up, present = (sum(letter in some for letter in states.values()) for some in ("U", "UD"))
+    letters = set(states.values())  # U: up, D: down, X: disabled
+    if states and (whole or "D" in letters or letters == {"U", "X"}):
+        exist = "UDX" if "U" in letters else "UD"
+        up, present = (sum(letter in some for letter in states.values()) for some in ("U", exist))
         found.add(Gpu, gpu, where, nvlinks=up, nvlinks_present=present)
 
 

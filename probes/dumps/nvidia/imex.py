@@ -20,7 +20,7 @@ _NODE = re.compile(rf"Node #(?P<number>\d{{1,4}})\s+(?P<own>[-*])\s[^#]*?- (?P<s
 _DOMAIN = re.compile(r"(?:Domain State: |\"(?:domainState|status)\"\s*:\s*\")(?P<state>UP|DOWN|DEGRADED)\b")
 # A row of the connectivity table: the number of a node, and a letter for each other one. C: connected, A: own address
 _TABLE = re.compile(r"[ \t]*Nodes From\\To(?P<nodes>(?:[ \t]+\d{1,4}){1,1152})[ \t]*$")
-_CELLS = re.compile(r"[ \t]*(?P<node>\d{1,4})(?P<cells>(?:[ \t]+[A-Z*-]){1,1152})[ \t]*$")
+_CELLS = re.compile(r"[ \t]*(?P<node>\d{1,4})(?P<cells>(?:[ \t]+!?[A-Z*-]!?){1,1152})[ \t]*$")
 _OWN = re.compile(rf"IMEX daemon status:\s*(?P<state>{_STATES})\b")
 BEGIN = (
     r"^[ \t]*(?:Node #\d{1,4}[ ]+[-*][ ]|Domain State: [A-Z]|IMEX daemon status:|Connectivity Table Legend:"

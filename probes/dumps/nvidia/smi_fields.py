@@ -90,6 +90,7 @@ _ROWS = (
     _row("pcie_width", values.lanes, "Link Width/Current | link_widths/current_link_width | pcie.link.width.current"),
     _row("pcie_max_width", values.lanes, "Link Width/Max | link_widths/max_link_width | pcie.link.width.max"),
     _row("performance_state", values.performance_state, "Performance State | performance_state | pstate"),
+    _row("utilization", values.share, "utilization.gpu"),  # other outputs have the clock reasons
     _row("clock", values.clock, "Clocks/SM | clocks/sm_clock | clocks.current.sm | clocks.sm"),
     _row("clock_max", values.clock, "Max Clocks/SM | max_clocks/sm_clock | clocks.max.sm"),
     _row("memory_clock", values.clock, "Clocks/Memory | clocks/mem_clock | clocks.current.memory | clocks.mem"),

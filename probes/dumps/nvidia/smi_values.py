@@ -55,6 +55,11 @@ def number(text: str) -> float:
     return float(found[1])
 
 
+def share(text: str) -> float:
+    """The share of "99 %"."""
+    return number(text) / 100
+
+
 def banks(text: str) -> int:
     """The number of "1 bank(s)"."""
     return int(number(text.removesuffix("bank(s)").strip()))

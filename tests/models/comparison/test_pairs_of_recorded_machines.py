@@ -54,6 +54,7 @@ BY_HAND = {
     "xml": [
         "A10G",
         "A100-SXM4-80GB",
+        "only in A: pcie-link-narrow 0000:00:1e.0 runs on x8 of x16",
         "driver 515.105.01 -> 535.54.03",
         "CUDA of the driver 11.7 -> 12.2",
     ],
@@ -126,7 +127,8 @@ CHANGES = {
             (r"<current_power_limit>500.00 W", "<current_power_limit>300.00 W"),
         ],
         [
-            "verdict ok -> degraded",
+            "verdict ok -> failed",
+            r"only in B: pcie-link-narrow 0000:01:00.0 .* runs on x8 of x16",
             "0000:01:00.0: PCIe width 16 lanes -> 8 lanes",
             "only in B: gpu-clocks-limited .* 300 W.* 500 W",
             "power limit 500 watts -> 300 watts",

@@ -155,7 +155,9 @@ def test_a_fabric_that_nobody_set_up() -> None:
 def test_a_manager_that_does_not_run_and_a_fabric_of_which_nothing_is_told() -> None:
     eight = [Gpu(key=f"gpu{number}", name="NVIDIA H100 80GB HBM3") for number in range(8)]
     assert told(*eight, Service(key=FM, running=False)) == [("fabric-manager-down", "info", "possible", FM)]
-    assert told(*eight[:2], Service(key=FM, running=False)) == []
+    assert told(*eight[:2], Service(key=FM, running=False)) == [("fabric-manager-down", "info", "possible", FM)]
+    joined = [replace(gpu, fabric_state="completed") for gpu in eight]
+    assert told(*joined, Service(key=FM, running=False)) == []
 
 
 def test_messages() -> None:
