@@ -15,6 +15,7 @@ from ..facts.gpu import Gpu
 from ..facts.machine import Pci
 from ..facts.pcie_rates import rated, speed_of
 from ..facts.records import Flow
+from ..facts.units import as_gigabytes
 from ..inventory.snapshot import Snapshot, once_per_snapshot
 from ..report import Expectation
 from .best_rates import best_observations
@@ -22,6 +23,8 @@ from .efficiency import Attainable, attainable
 
 _HOST = "host"
 _LONG = 16 << 20  # bytes: the start of a shorter copy takes much of its time
+# Of the usual rate. The directions of a link differ, and tests: p2pBandwidthLatencyTest reaches less than nvbandwidth.
+_FAR = 0.75
 _ABOVE = 1.05  # times the rated rate: a sum of two directions or a rate of a cache
 
 
@@ -39,9 +42,19 @@ def by_product(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
     """The rate of the product's complete links, if this flow or an equal one of the text reaches it."""
     link = _link_of(snapshot, flow)
     if link and (link.product.name, link.between) in _reached(snapshot):
-        low, typical, high = (share * link.able for share in (link.share.low, link.share.typical, link.share.high))
+        typical, high = link.share.typical * link.able, link.share.high * link.able
         source = f"the complete {link.grade} of a {link.product.name} ({link.product.source}); {link.share.source}"
+        low = _FAR * typical
         yield Expectation(basis="capability", low=low, typical=typical, high=max(high, link.able), source=source)
+
+
+def below_product(snapshot: Snapshot, flow: Flow) -> str | None:
+    """Why equal rates of such flows do not show that their links are complete: none of them reaches the rate."""
+    link = _link_of(snapshot, flow)
+    if link is None or (link.product.name, link.between) in _reached(snapshot):
+        return None
+    usual = as_gigabytes(link.share.typical * link.able)
+    return f"equal flows have equal rates, and the complete {link.grade} of a {link.product.name} gives {usual}"
 
 
 @once_per_snapshot

@@ -204,8 +204,9 @@ def _states(snapshot: Snapshot) -> frozenset[str]:
 
 
 def memory(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """Errors of the host's memory in the log, if the counters were not read (host_counters.py)."""
-    if any(one.quantity in ("ce_count", "ue_count") for one in snapshot.observations):
+    """Errors of the host's memory in the log, if no counter shows them; those of a text can be of another time."""
+    counted = [one for one in snapshot.observations if one.quantity in ("ce_count", "ue_count")]
+    if any(snapshot.origin != "dumps" or one.value for one in counted):
         return
     for key, found in _grouped(events(snapshot, "edac")).items():
         bad = [one for one in found if one.fatal]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...facts.gpu import Gpu, GpuPair
+from ...facts.gpu import Gpu, GpuLink, GpuPair
 from ...facts.machine import Node
 from ...facts.reason import Reason
 from ...facts.records import NotChecked
@@ -64,4 +64,26 @@ def refused(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
         yield from gap(snapshot, "GpuPair.read", "node", Reason.INCOMPLETE, why, _HOW)
 
 
-RULES = (Rule("p2p-disabled", Node, (), refused, is_refused),)
+def _without_partner(snapshot: Snapshot) -> list[str]:
+    """The GPUs that reach no other one over NVLink, if at least two others reach each other."""
+    pairs = [(key.split("-"), pair.nvlink) for key, pair in snapshot.of(GpuPair).items() if pair.nvlink]
+    able = {end for ends, status in pairs if status == "ok" for end in ends}
+    return sorted({end for ends, _ in pairs for end in ends} - able) if able else []
+
+
+def is_alone(snapshot: Snapshot, node: Node) -> bool:
+    """Select dumps with such a GPU whose links are not shown."""
+    return snapshot.origin == "dumps" and bool(_without_partner(snapshot)) and not snapshot.of(GpuLink)
+
+
+def alone(snapshot: Snapshot, node: Node) -> Iterator[NotChecked]:
+    """A gap: the GPU has no bridge, or its links are down."""
+    names = ", ".join(_without_partner(snapshot))
+    why = f"{names} reaches no other GPU over NVLink, and others do: it has no bridge, or its links are down"
+    yield from gap(snapshot, "GpuPair.nvlink", "node", Reason.INCOMPLETE, why, "nvidia-smi nvlink -s; nvidia-smi -L")
+
+
+RULES = (
+    Rule("p2p-disabled", Node, (), refused, is_refused),
+    Rule("nvlink-inactive", Node, (), alone, is_alone),
+)

@@ -16,6 +16,7 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,2}")
 _ROW = re.compile(r"([0-9]{1,3})((?:\s+(?:[0-9]+(?:\.[0-9]*)?|N/A|nan|-))*)")
 _RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # one number with fewer decimal places is truncated
 _ROUNDED = re.compile(r"[0-9]{1,7}\.[0-9]{1,3}")  # several such numbers: a person rounded them
+_EMPTY = re.compile(r"0\.0{1,3}|-?nan")
 
 _NO_ROW = -1
 _FOREIGN = 3  # lines of another program in succession
@@ -71,6 +72,16 @@ def damaged(lines: Sequence[str], start: int, ends: Ends = lambda _: True) -> in
     unread = next((line for line in full if line not in read), None)
     odd = next((line for line, _, words in rows if any(map(_is_odd, words))), None)
     return odd if unread is None and _form(rows) is _RATE else unread
+
+
+def empty_cell(lines: Sequence[str], start: int, ends: Ends = lambda _: True) -> int | None:
+    """The line of the first row in which a copy to another device has no rate: 0.00 or nan beside rates."""
+    columns, rows = _rows(lines, start, ends)
+    for line, number, words in rows:
+        others = [text for column, text in zip(columns, words, strict=False) if column != number]
+        if any(map(_EMPTY.fullmatch, others)) and any(map(_RATE.fullmatch, words)):
+            return line
+    return None
 
 
 def _form(rows: Sequence[tuple[int, int, list[str]]]) -> re.Pattern[str]:

@@ -19,7 +19,7 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Record
 from ....models.facts.units import GIB, KIB, MIB
 from ..lines.markup import cells_of
-from .matrix import Cell, cells, damaged, truncation
+from .matrix import Cell, cells, damaged, empty_cell, truncation
 from .part import Part
 
 Values: TypeAlias = Mapping[str, str]
@@ -173,10 +173,12 @@ def _matrix(reading: _Reading, number: int, texts: Sequence[str], line: Line) ->
         yield reading.part.rate(flow, value, reading.part.cite(cell.line, texts[cell.line]))
     if end := truncation(texts, number + 1, line.square or "device_to_device" in reading.values.get("test", "")):
         yield reading.part.cut(*end)
-    elif (wrong := damaged(texts, number + 1, ends)) is not None:
-        why, how = f"{texts[wrong].strip()[:60]!a} is damaged", "keep the whole output of the tool"
+    empty = empty_cell(texts, number + 1, ends) if line.square else None
+    if not end and (wrong := damaged(texts, number + 1, ends) or empty) is not None:
+        why = f"{texts[wrong].strip()[:60]!a} {'has a copy without a rate' if wrong == empty else 'is damaged'}"
+        how = "keep the whole output of the tool, and repeat the test"
         path = reading.part.where(wrong)
-        yield NotChecked(what="rate of copy", subject="node", reason=Reason.UNREADABLE, path=path, detail=why, how=how)
+        yield NotChecked(what="rate of copy", subject="node", reason=Reason.INCOMPLETE, path=path, detail=why, how=how)
 
 
 def flows(tool: Tool, values: Values, found: Sequence[Cell]) -> Iterator[tuple[Flow, float, Cell]]:

@@ -27,6 +27,8 @@ SEARCHES = (
     "  regex: '{}'",
     'strings.contains("{}")',
     '[[ $line == "{}" ]]',
+    'What does "{}" mean?',
+    "`{}` means that the GPU is gone",
 )
 QUOTES = (
     'The log says "{}"',
