@@ -16,6 +16,7 @@ from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
 from tests.support.nodes.described import node
+from tests.support.texts import report_of
 
 FIELDS = [(kind, field) for kind, fields in STATES.items() for field in fields]
 OF_THE_NODE = {"Gpu", "GpuLink", "Pci", "Port", "Net", "Nvme"}  # kinds that the described node has
@@ -76,3 +77,24 @@ def test_a_link_that_one_source_calls_inactive_is_found(is_first: bool) -> None:
 
 def _kind(name: str, field: str) -> tuple[type[Fact], str]:
     return next((kind, its) for kind, its in FIELDS if (kind.__name__, its) == (name, field))
+
+
+_IBSTAT = "CA 'mlx5_0'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: {}\n\t\tPhysical state: {}\n\t\tRate: {}\n"
+_NVME = "Smart Log for NVME device:nvme0n1 namespace-id:ffffffff\ncritical_warning : {}\navailable_spare : 100%\n"
+_DCGM = "gpuId 0:\n    U U U U U U U U U U {} U\ngpuId 1:\n    U U U U U U U U U U U U\n"
+_RDMA = "link mlx5_0/1 subnet_prefix fe80 lid 13 sm_lid 24 lmc 0 state {} physical_state {}\n"
+_TWICE = {  # a healthy and a faulty output of one device
+    "port": (_IBSTAT.format("Active", "LinkUp", 400), _IBSTAT.format("Down", "Polling", 10)),
+    "rate": (_IBSTAT.format("Active", "LinkUp", 400), _IBSTAT.format("Active", "LinkUp", 100)),
+    "drive": (_NVME.format(0), _NVME.format("0x8")),
+    "NVLink": (_DCGM.format("U"), _DCGM.format("D")),
+    "rdma": (_RDMA.format("ACTIVE", "LINK_UP"), _RDMA.format("DOWN", "POLLING")),
+}
+
+
+@pytest.mark.parametrize("name", _TWICE)
+def test_two_outputs_of_one_device_in_one_text(name: str) -> None:
+    """Whatever the order, the fault does not vanish behind the first output."""
+    good, bad = _TWICE[name]
+    for text in (f"{good}\n{bad}", f"{bad}\n{good}"):
+        assert report_of(text).verdict in ("unknown", "degraded", "failed"), text
