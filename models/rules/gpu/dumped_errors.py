@@ -17,7 +17,7 @@ from ...facts.reason import Reason
 from ...facts.records import NotChecked, Observation
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
-from ..core.gpus import gpu_name, latest, place_of, subject_of
+from ..core.gpus import gpu_evidence, gpu_name, latest, place_of, subject_of
 from ..core.rule import Rule
 
 _FEWEST_OTHERS = 2  # three GPUs show which of them differs
@@ -150,4 +150,37 @@ def _numbers(snapshot: Snapshot, gpu: Gpu, bad: list[Observation]) -> list[str]:
     return sorted(found, key=lambda number: int(number) if number.isdecimal() else 0)
 
 
-RULES = (_rule(_NVLINK), _rule(_PCIE))
+def has_lifetime_alone(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Select GPUs of dumps with uncorrected errors over the lifetime, and without those since the driver was loaded."""
+    return snapshot.origin == "dumps" and bool(gpu.ecc_uncorrected_lifetime) and gpu.ecc_uncorrected is None
+
+
+def lifetime(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding | NotChecked]:
+    """Information and a gap: the errors can be old and repaired, or of this hour."""
+    count = gpu.ecc_uncorrected_lifetime or 0
+    name = gpu_name(snapshot, gpu)
+    yield Finding(
+        code="gpu-ecc",
+        severity="info",
+        confidence="possible",
+        subject=subject_of(gpu),
+        subject_name=name,
+        message=f"{name} counted {count:,} uncorrected memory errors in its lifetime",
+        expected=0,
+        observed=count,
+        unit="count",
+        cause="memory of the GPU, now or in the past",
+        location=place_of(snapshot, gpu),
+        evidence=gpu_evidence(gpu, "ecc_uncorrected_lifetime"),
+        remedy="Read the errors since the driver was loaded: nvidia-smi -q (ECC Errors, Volatile; Remapped Rows).",
+    )
+    yield NotChecked(
+        what="Gpu.ecc_uncorrected",
+        subject=subject_of(gpu),
+        reason=Reason.INCOMPLETE,
+        detail=f"{count:,} uncorrected errors in the lifetime of the GPU, and nothing says when",
+        how="nvidia-smi -q: ECC Errors, Volatile",
+    )
+
+
+RULES = (Rule("gpu-ecc", Gpu, (), lifetime, has_lifetime_alone), _rule(_NVLINK), _rule(_PCIE))

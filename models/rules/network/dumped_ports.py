@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...facts.machine import NcclFailure, Net, Port
-from ...facts.records import Flow, Observation
+from ...facts.machine import NcclFailure, Net, Node, Port, Rdma
+from ...facts.reason import Reason
+from ...facts.records import Flow, NotChecked, Observation
 from ...facts.units import as_gigabits, from_gigabits
 from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.rule import Rule
-from ..core.wording import cited
+from ..core.wording import cited, gap
 from .nic import had_address
 from .ports import AnyPort, function_of, real, titled, up
 
@@ -235,7 +236,32 @@ def _is_of(one: Observation, port: Port) -> bool:
     return flow.op in ("write", "read", "send") and (flow.size or 0) >= _LARGE and not flow.beside
 
 
+def _unequal(snapshot: Snapshot) -> list[Port]:
+    """Ports that are up on adapters of one type and have different rates, too few to tell which of them is slow."""
+    kinds: dict[tuple[str, str | None], list[Port]] = {}
+    for port in snapshot.of(Port).values():
+        device = snapshot.of(Rdma).get(port.device or "")
+        shown = function_of(snapshot, port) is not None
+        if not shown and up(port) and port.rate and device and device.hca_type:
+            kinds.setdefault((device.hca_type, port.link_layer), []).append(port)
+    few = (ports for ports in kinds.values() if len(ports) < _FEWEST_WIRED and len({port.rate for port in ports}) > 1)
+    return next(few, [])
+
+
+def has_unequal(snapshot: Snapshot, node: Node) -> bool:
+    """Select dumps with such ports."""
+    return snapshot.origin == "dumps" and bool(_unequal(snapshot))
+
+
+def unequal(snapshot: Snapshot, node: Node) -> Iterator[NotChecked]:
+    """A gap: adapters of one type can be in different networks."""
+    rates = ", ".join(f"{port.key} {as_gigabits(port.rate or 0)}" for port in _unequal(snapshot))
+    why = f"ports of equal adapters have different rates: {rates}"
+    yield from gap(snapshot, "Port.rate", "node", Reason.INCOMPLETE, why, "ibstat of an equal node; mlxlink -d DEVICE")
+
+
 RULES = (
+    Rule("nic-rate-low", Node, (), unequal, has_unequal),
     Rule("nic-port-down", Port, ("state",), down, nameless),
     Rule("nic-port-down", Port, ("state",), unconnected, is_blamed),
     Rule("nic-port-down", Net, ("carrier",), down, one_of_several),

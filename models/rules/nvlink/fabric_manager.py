@@ -168,8 +168,11 @@ def is_needed_manager(snapshot: Snapshot, service: Service) -> bool:
 
 def may_be_mismatched(snapshot: Snapshot, service: Service) -> bool:
     """Select the fabric manager, if GPUs need it or no product of a GPU is known: its log names both versions."""
+    driver = snapshot.of(Driver).get("nvidia")
+    if service.key != MANAGER or driver is None or driver.version is None:
+        return False
     known = any(gpu_product(snapshot, gpu) for gpu in snapshot.of(Gpu).values())
-    return service.key == MANAGER and (bool(local(snapshot)) or not known)
+    return bool(local(snapshot)) or not known
 
 
 def manager_down(snapshot: Snapshot, service: Service) -> Iterator[Finding]:
