@@ -20,7 +20,7 @@ from itertools import count
 
 _H = "[0-9A-Fa-f]"
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-_SHAPES = "|".join(
+_EVERY = "|".join(
     (
         rf"(?P<uuid>{_H}{{8}}-{_H}{{4}}-{_H}{{4}}-{_H}{{4}}-{_H}{{12}})",
         rf"(?<![0-9A-Za-z])(?P<eights>{_H}{{8}}(?::{_H}{{8}}){{3}}|[0-9a-f]{{32}})(?![0-9A-Za-z])",
@@ -38,6 +38,9 @@ _SHAPES = "|".join(
         r"(?<=/home/)(?P<user>[^/\s\"'\\,;:=)\]]+)",
     )
 )
+# The number of a stand-in is no identifier: "some-word-1::" has no address.
+_AFTER = "".join(f"(?<!some-{kind}-)" for kind in ("node", "server", "export", "user", "program", "word"))
+_SHAPES = f"{_AFTER}(?:{_EVERY})"
 _VERSION = re.compile(r"(?i)(?:version|firmware|fw|bios|driver|rev)\W{0,3}$")
 
 # Format of the stand-in with a number, by kind of original.

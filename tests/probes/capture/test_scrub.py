@@ -210,6 +210,7 @@ def test_no_secret_survives_wherever_it_was(secret: str, before: list[tuple[str,
 
 @given(st.text(), st.lists(st.text("0123456789abcdef:.-/ enx\n", max_size=40), min_size=2, max_size=2))
 @example("0: anx;", ["", "0: anx"])
+@example("", ["", "0\n0b0n::"])  # "some-word-1::" is no address
 def test_scrubbing_twice_is_scrubbing_once(text: str, shapes: list[str]) -> None:
     name = "".join(letter for letter in text if letter not in "/.") or "a"
     machine = tree(
