@@ -39,6 +39,7 @@ def slow_nodes(snapshot: Snapshot) -> Mapping[str, list[NodePair]]:
     }
 
 
+@once_per_snapshot
 def _pairs(snapshot: Snapshot) -> list[NodePair]:
     return [pair for pair in snapshot.of(NodePair).values() if pair.b is not None and pair.rate is not None]
 
@@ -66,8 +67,8 @@ def evaluate(snapshot: Snapshot, pair: NodePair) -> Iterator[Finding | NotChecke
     if pair.b is None:
         yield from _alone(snapshot, pair)
         return
-    slow = slow_nodes(snapshot)
-    if not slow and pair == _pairs(snapshot)[0] and (lack := _lack(_pairs(snapshot))):
+    slow, every = slow_nodes(snapshot), _pairs(snapshot)
+    if not slow and pair.key == every[0].key and (lack := _lack(every)):
         how = "test three or more pairs, also pairs without this node"
         yield NotChecked(what="NodePair", subject=pair.key, reason=Reason.NO_EXPECTATION, detail=lack, how=how)
     for node, own in slow.items():
