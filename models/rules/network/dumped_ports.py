@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from ...facts.machine import NcclFailure, Net, Node, Port, Rdma
 from ...facts.reason import Reason
 from ...facts.records import Flow, NotChecked, Observation
 from ...facts.units import as_gigabits, from_gigabits
 from ...inventory.snapshot import Snapshot
-from ...report import Finding, Severity
+from ...report import Basis, Finding, Severity
 from ..core.rule import Rule
 from ..core.wording import cited, gap
 from .nic import had_address
@@ -85,53 +87,34 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     """The only port that is down of several equal ones. Other ports that are down are information."""
     if up(port) is not False or (isinstance(port, Net) and port.enabled is False):
         return
-    others = _others(snapshot, port)
-    state = "state" if isinstance(port, Port) else "carrier"
+    others, name = _others(snapshot, port), port.key
     if why := had_address(port):
-        yield _was_up(port, state, why)
+        yield _is_down(port, f"{titled(port)} is down; {why}", basis="baseline", expected_source=why)
     elif one_of_several(snapshot, port) and all(up(one) is True for one in others):
-        name = port.key
-        yield Finding(
-            code="nic-port-down",
-            severity="warning",
-            confidence="likely",
-            subject=_with_device(snapshot, port),
-            message=f"port {name} is down; the {len(others)} others of this kind are up",
-            expected="up",
-            observed="down",
-            basis="kin",
-            expected_source=f"{len(others)} others of this kind in the same text",
-            cause="cable, transceiver, the port at the other end, or no subnet manager",
-            evidence=cited(port, state),
+        kin = f"{len(others)} others of this kind"
+        found = _is_down(
+            port, f"port {name} is down; the {kin} are up", basis="kin", expected_source=f"{kin} in the same text"
         )
+        yield replace(found, subject=_with_device(snapshot, port))
     elif _asks(snapshot, port) and not (is_blamed(snapshot, port) and any(unconnected(snapshot, port))):
-        yield Finding(
-            code="nic-port-down",
-            severity="info",
-            confidence="possible",
-            subject=port.key,
-            case="no role",
-            message=f"port {port.key} is down; nothing says that a cable belongs there",
-            expected="up",
-            observed="down",
-            cause="no cable, or a fault of the cable, transceiver or the port at the other end",
-            evidence=cited(port, state),
-        )
+        found = _is_down(port, f"port {name} is down; nothing says that a cable belongs there")
+        cause = "no cable, or a fault of the cable, transceiver or the port at the other end"
+        yield replace(found, severity="info", confidence="possible", case="no role", cause=cause)
 
 
-def _was_up(port: AnyPort, state: str, why: str) -> Finding:
+def _is_down(port: AnyPort, message: str, basis: Basis | None = None, expected_source: str | None = None) -> Finding:
     return Finding(
         code="nic-port-down",
         severity="warning",
         confidence="likely",
         subject=port.key,
-        message=f"{titled(port)} is down; {why}",
+        message=message,
         expected="up",
         observed="down",
-        basis="baseline",
-        expected_source=why,
+        basis=basis,
+        expected_source=expected_source,
         cause="cable, transceiver, the port at the other end, or no subnet manager",
-        evidence=cited(port, state),
+        evidence=cited(port, "state" if isinstance(port, Port) else "carrier"),
     )
 
 
@@ -144,17 +127,11 @@ def unconnected(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     """NCCL could not connect over RDMA, and the text shows only ports that are down."""
     if any(up(one) is not False for one in snapshot.of(Port).values()):
         return
-    yield Finding(
-        code="nic-port-down",
-        severity="warning",
-        confidence="likely",
-        subject=port.key,
-        message=f"{titled(port)} is down; NCCL made no RDMA connection, and the text shows no RDMA port that is up",
-        expected="up",
-        observed="down",
-        cause="cable, transceiver, the port at the other end, or a network device that was not set up",
-        evidence=(*cited(port, "state"), *cited(snapshot.of(NcclFailure)[_PAIR], "text")),
-    )
+    why = "NCCL made no RDMA connection, and the text shows no RDMA port that is up"
+    found = _is_down(port, f"{titled(port)} is down; {why}")
+    cause = "cable, transceiver, the port at the other end, or a network device that was not set up"
+    evidence = (*found.evidence, *cited(snapshot.of(NcclFailure)[_PAIR], "text"))
+    yield replace(found, cause=cause, evidence=evidence)
 
 
 def _with_device(snapshot: Snapshot, port: AnyPort) -> str:
