@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from .bandwidth.expectations import levels
-from .bandwidth.product_rates import below_product
+from .bandwidth.product_rates import unproven
 from .catalog import codes
 from .diagnosis.attribution import attribute
 from .diagnosis.coverage import coverage, uncovered
@@ -42,7 +42,7 @@ def evaluate(snapshot: Snapshot) -> Report:
     found = [_with_known_code(snapshot, one) for one in with_remedies(snapshot, every)]
     found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
     unjudged = (*_without_expectation(snapshot, measured), *uncovered(snapshot), *other_ranks(snapshot))
-    unread = (*snapshot.not_checked, *gaps, *disagreements(snapshot, found), *_equal_and_slow(snapshot, measured))
+    unread = (*snapshot.not_checked, *gaps, *disagreements(snapshot, found), *unproven(snapshot, measured))
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}
     training, unsure = _training(snapshot, impact, measured)
@@ -173,26 +173,6 @@ def _without_expectation(snapshot: Snapshot, measured: Iterable[Level]) -> Itera
             how = "describe the machine in the site file"
             yield NotChecked(
                 what=f"rate of {op}", subject=Flow(op, ends).subject, reason=Reason.NO_EXPECTATION, detail=why, how=how
-            )
-
-
-def _equal_and_slow(snapshot: Snapshot, measured: Iterable[Level]) -> Iterator[NotChecked]:
-    """In a dump: one record for each kind of copies that have only each other as a reference, below their product."""
-    told = set[str]()
-    if snapshot.origin != "dumps":
-        return
-    for level in measured:
-        flow = Flow(level.op, level.ends, level.size, level.via, level.beside)
-        only_equal = {one.basis for one in level.expected} == {"kin"}
-        why = below_product(snapshot, flow) if only_equal else None
-        if why and why not in told:
-            told.add(why)
-            yield NotChecked(
-                what=f"rate of {level.op}",
-                subject=flow.subject,
-                reason=Reason.INCOMPLETE,
-                detail=why,
-                how="nvidia-smi nvlink -s, nvidia-smi topo -m and lspci -vv",
             )
 
 

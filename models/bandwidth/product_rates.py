@@ -6,7 +6,7 @@ machine may be healthy and of an older generation, or the path another one, so n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -14,10 +14,11 @@ from ..catalog.gpus import Product, product_of
 from ..facts.gpu import Gpu
 from ..facts.machine import Pci
 from ..facts.pcie_rates import rated, speed_of
-from ..facts.records import Flow
+from ..facts.reason import Reason
+from ..facts.records import Flow, NotChecked
 from ..facts.units import as_gigabytes
 from ..inventory.snapshot import Snapshot, once_per_snapshot
-from ..report import Expectation
+from ..report import Expectation, Level
 from .best_rates import best_observations
 from .efficiency import Attainable, attainable
 
@@ -48,18 +49,36 @@ def by_product(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
         yield Expectation(basis="capability", low=low, typical=typical, high=max(high, link.able), source=source)
 
 
-def below_product(snapshot: Snapshot, flow: Flow) -> str | None:
-    """Why equal rates of such flows do not show that their links are complete: none of them reaches the rate."""
-    link = _link_of(snapshot, flow)
-    if link is None or (link.product.name, link.between) in _reached(snapshot):
+def unproven(snapshot: Snapshot, measured: Iterable[Level]) -> Iterator[NotChecked]:
+    """In a dump: one record for each kind of copies whose rates do not show that their links are complete."""
+    told = set[str]()
+    for level in measured if snapshot.origin == "dumps" else ():
+        flow = Flow(level.op, level.ends, level.size, level.via, level.beside)
+        link = _link_of(snapshot, flow)
+        why = _lack(snapshot, flow, link, level) if link else None
+        if why and why not in told:
+            told.add(why)
+            how = "nvidia-smi nvlink -s, nvidia-smi topo -m and lspci -vv"
+            yield NotChecked(
+                what=f"rate of {level.op}", subject=flow.subject, reason=Reason.INCOMPLETE, detail=why, how=how
+            )
+
+
+def _lack(snapshot: Snapshot, flow: Flow, link: _Link, level: Level) -> str | None:
+    """What is missing: equal flows below the product have only each other, and a low flow has no equal ones."""
+    usual = f"the complete {link.grade} of a {link.product.name} gives {as_gigabytes(link.share.typical * link.able)}"
+    if (link.product.name, link.between) not in _reached(snapshot):
+        only_equal = {one.basis for one in level.expected} == {"kin"}
+        return f"equal flows have equal rates, and {usual}" if only_equal else None
+    seen = level.observed or 0.0
+    if level.expected != tuple(by_product(snapshot, flow)) or seen >= link.share.low * link.able:
         return None
-    usual = as_gigabytes(link.share.typical * link.able)
-    return f"equal flows have equal rates, and the complete {link.grade} of a {link.product.name} gives {usual}"
+    return f"{flow.subject} reaches {as_gigabytes(seen)}, {usual}, and no equal flows show which rate is usual here"
 
 
 @once_per_snapshot
 def _reached(snapshot: Snapshot) -> Collection[tuple[str, bool]]:
-    """The products, and whether the links are those between GPUs, of which a flow reaches the rate."""
+    """Products with a flow at the rate of the complete link. True: of the links between GPUs, False: to the host."""
     found = set[tuple[str, bool]]()
     for flow, seen in best_observations(snapshot).items():
         link = _link_of(snapshot, flow)
