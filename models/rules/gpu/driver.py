@@ -244,7 +244,7 @@ def differs(snapshot: Snapshot, driver: Driver) -> Iterator[Finding]:
 
 
 def has_two_versions(snapshot: Snapshot, driver: Driver) -> bool:
-    """Select drivers of which two sources give the versions: one line of a text cannot show that they differ."""
+    """Select drivers whose two versions are in two lines. One line cannot show that they differ."""
     cites = driver.cites
     return snapshot.origin != "dumps" or driver.version is None or cites.get("version") != cites.get("library")
 

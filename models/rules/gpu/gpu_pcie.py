@@ -36,6 +36,7 @@ from .pcie_events import errors as logged_errors
 _LANES = 16
 _EMULATED = "a hypervisor emulates the link; no driver shows the real one"
 _SMALLEST_COHORT = 3
+_AT_WORK = 0.5  # share of the time in which a program runs
 
 
 def is_hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
@@ -44,11 +45,8 @@ def is_hidden(snapshot: Snapshot, gpu: Gpu) -> bool:
     return function is None or function.key not in snapshot.topology.link_below or is_emulated(snapshot, function)
 
 
-_AT_WORK = 0.5  # share of the time in which a program runs
-
-
 def busy(gpu: Gpu) -> bool:
-    """Whether the GPU is in its fastest state and works. Its link then runs at full speed."""
+    """Whether the GPU works, by its state and clocks, else by its utilization. Its link then runs at full speed."""
     if gpu.clock_reasons is not None:
         return gpu.performance_state == 0 and "idle" not in gpu.clock_reasons
     return not gpu.performance_state and (gpu.utilization or 0) >= _AT_WORK

@@ -26,6 +26,11 @@ _MANY = 60  # errors in a log of less than an hour: fewer may be a single burst
 _HOUR = 3600.0
 _DOWNS = 6  # lines in an hour of a link that came up again; the kernel logs up to two lines each time
 _SOON = 60.0  # seconds between a link that goes down and the driver that notices
+# The rate of a NIC is that of its whole link. Other devices often have more lanes than they need.
+_LANES_OF_NIC = re.compile(
+    r"\b(?:mlx[45]_core|bnxt_en|ice) .*limited by .* x(?P<got>\d{1,2}) link at .*"
+    r"\(capable of .* x(?P<of>\d{1,2}) link\)"
+)
 
 
 def any_logged(*kinds: str) -> Callable[[Snapshot, Node], bool]:
@@ -153,13 +158,6 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
         location=location(function, snapshot) if function else {},
         evidence=tuple(event_evidence(one) for one in found),
     )
-
-
-# Their rate is that of the whole link. Other devices often have more lanes than they need.
-_LANES_OF_NIC = re.compile(
-    r"\b(?:mlx[45]_core|bnxt_en|ice) .*limited by .* x(?P<got>\d{1,2}) link at .*"
-    r"\(capable of .* x(?P<of>\d{1,2}) link\)"
-)
 
 
 def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:

@@ -80,13 +80,7 @@ def far_narrower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     Half the lanes are usual for cards in servers. Four lanes are usual for consumers' cards and in laptops.
     """
     width, most = gpu.pcie_width or 0, gpu.pcie_max_width or 0
-    if (
-        gpu.pcie_wanted_width
-        or not width
-        or _FEW * width > most
-        or narrower(snapshot, gpu)
-        or any(below_evidence(snapshot, gpu))
-    ):
+    if not width or _FEW * width > most or _is_judged(snapshot, gpu):
         return
     usual = width > 1 and any(word in (gpu.name or "") for word in _CONSUMERS)
     yield Finding(
@@ -113,27 +107,26 @@ def below_own(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding | NotChecked]:
 
     Many slots have fewer lanes than the cards in them. So it is a warning only if the text does not name the product.
     """
-    wanted, most = gpu.pcie_wanted_width, gpu.pcie_max_width
-    if (
-        wanted
-        or any(below_evidence(snapshot, gpu))
-        or narrower(snapshot, gpu)
-        or not (gpu.pcie_width and most and gpu.pcie_width < most)
-    ):
+    width, most = gpu.pcie_width or 0, gpu.pcie_max_width or 0
+    if not width < most < _FEW * width or _is_judged(snapshot, gpu):
+        return  # far_narrower() reports fewer lanes
+    if has_equal(snapshot, gpu) or driver_claim(snapshot, gpu, width).contradicted:
         return
-    if _FEW * gpu.pcie_width <= most:
-        return  # far_narrower() reports it
-    if not has_equal(snapshot, gpu) and not driver_claim(snapshot, gpu, gpu.pcie_width).contradicted:
-        severity: Severity = "info" if gpu.name else "warning"
-        yield _narrow(snapshot, gpu, most, "the GPU supports these lanes; its slot may have fewer", severity)
-        if gpu.name and not any(word in gpu.name for word in _CONSUMERS):
-            yield NotChecked(
-                what="Gpu.pcie_width",
-                subject=subject_of(gpu),
-                reason=Reason.NOT_MEASURED,
-                detail=f"the link has x{gpu.pcie_width} of x{most}; the text does not say how many lanes its slot has",
-                how="lspci -vv of the GPU and of the port above it",
-            )
+    severity: Severity = "info" if gpu.name else "warning"
+    yield _narrow(snapshot, gpu, most, "the GPU supports these lanes; its slot may have fewer", severity)
+    if gpu.name and not any(word in gpu.name for word in _CONSUMERS):
+        yield NotChecked(
+            what="Gpu.pcie_width",
+            subject=subject_of(gpu),
+            reason=Reason.NOT_MEASURED,
+            detail=f"the link has x{width} of x{most}; the text does not say how many lanes its slot has",
+            how="lspci -vv of the GPU and of the port above it",
+        )
+
+
+def _is_judged(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Whether another rule compares the width: with what somebody wrote, with equal GPUs, or with other evidence."""
+    return bool(gpu.pcie_wanted_width or narrower(snapshot, gpu) or any(below_evidence(snapshot, gpu)))
 
 
 def _narrow(snapshot: Snapshot, gpu: Gpu, lanes: int, source: str, severity: Severity) -> Finding:

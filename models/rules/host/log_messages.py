@@ -143,7 +143,7 @@ def _of_gpu(snapshot: Snapshot, event: Event, row: Message, subject: str) -> str
     gpu = gpu_at(snapshot, subject) or snapshot.of(Gpu).get(subject)
     product = gpu_product(snapshot, gpu) if gpu and row.code == "nvlink-inactive" else None
     if product and product.bridged:
-        return f"normal of a {product.name} without a bridge"
+        return f"normal for a {product.name} without a bridge"
     usable = gpu is not None and gpu.failure is None and snapshot.origin != "dumps"
     return "the driver uses the GPU now" if usable and row.code in _STATES else None
 

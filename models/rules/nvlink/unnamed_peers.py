@@ -1,4 +1,4 @@
-"""Pairs without peer access in a text that does not name the GPUs: whether it is a fault depends on the product."""
+"""Pairs without peer access, or without NVLink, in a text that does not show whether the GPUs should have it."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def _without_partner(snapshot: Snapshot) -> list[str]:
     return sorted({end for ends, _ in pairs for end in ends} - able) if able else []
 
 
-def is_alone(snapshot: Snapshot, node: Node) -> bool:
-    """Select dumps with such a GPU whose links are not shown."""
+def has_lone_gpu(snapshot: Snapshot, node: Node) -> bool:
+    """Select dumps with a GPU without NVLink beside GPUs with NVLink, if no text shows its links."""
     return snapshot.origin == "dumps" and bool(_without_partner(snapshot)) and not snapshot.of(GpuLink)
 
 
-def alone(snapshot: Snapshot, node: Node) -> Iterator[NotChecked]:
+def lone_gpus(snapshot: Snapshot, node: Node) -> Iterator[NotChecked]:
     """A gap: the GPU has no bridge, or its links are down."""
     names = ", ".join(_without_partner(snapshot))
     why = f"{names} reaches no other GPU over NVLink, and others do: it has no bridge, or its links are down"
@@ -85,5 +85,5 @@ def alone(snapshot: Snapshot, node: Node) -> Iterator[NotChecked]:
 
 RULES = (
     Rule("p2p-disabled", Node, (), refused, is_refused),
-    Rule("nvlink-inactive", Node, (), alone, is_alone),
+    Rule("nvlink-inactive", Node, (), lone_gpus, has_lone_gpu),
 )
