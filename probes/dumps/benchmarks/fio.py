@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ....models.facts.reason import Reason
@@ -34,7 +34,6 @@ _RATE = re.compile(r"\s*(READ|WRITE): bw=[0-9.]{1,12}[KMGT]?i?B/s \(([0-9.]{1,12
 _OLD_RATE = re.compile(r"\s*(READ|WRITE): io=[^,]{1,40}, aggrb=([0-9.]{1,12})([KMGT]?)B/s.*")
 _OLD_UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
 _DISK = re.compile(r"\s*([a-z][a-z0-9]{1,30}): ios=(\d{1,18})/(\d{1,18})(?!\d).*")
-_CACHE = ""  # in the place of a disk without I/O
 _NO_DISK = ("null", "mmap")
 _UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZES = {"k": KIB, "m": MIB, "g": GIB}
@@ -63,17 +62,16 @@ def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation
     disks = [one.get("name") for one in used]
     idle = bool(used) and all(one.get("read_ios") == 0 == one.get("write_ios") for one in used)
     sums: dict[tuple[int, str, int | None], dict[str, float]] = defaultdict(lambda: {"read": 0.0, "write": 0.0})
+    cached = idle
     for job in map(object_of, list_of(run.get("jobs"))):
         options = {**common, **object_of(job.get("job options"))}
+        cached = cached or not _uses_device(options)
         device = _device(options.get("filename"), disks)
         group = job.get("groupid")
         if device and isinstance(group, int) and _uses_device(options) and not idle:
             for side in ("read", "write"):
                 sums[group, device, _size(_blocks(options))][side] += _rate(object_of(job.get(side)))
-    if idle or any(
-        not _uses_device({**common, **object_of(job.get("job options"))})
-        for job in map(object_of, list_of(run.get("jobs")))
-    ):
+    if cached:
         yield _cached(where)
     for (group, device, size), rates in sums.items():
         for side, rate in rates.items():
@@ -129,18 +127,18 @@ def _size(text: object) -> int | None:
 def _read_text(part: Part) -> Iterator[Observation | NotChecked]:
     """Read the sums of each group. The list of devices follows all groups."""
     found = [disk for _, line in part.lines() if (disk := _DISK.fullmatch(line))]
-    # Without I/O of the disk the bytes came from the page cache
-    disks = [disk[1] for disk in found if int(disk[2]) + int(disk[3])] or [_CACHE for _ in found[:1]]
+    disks = {disk[1] for disk in found if int(disk[2]) + int(disk[3])}
+    cached = bool(found) and not disks  # without I/O of the disk, the bytes came from the page cache
     sizes: dict[str, int | None] = {}
     group, seen = "", dict[str, list[tuple[str, float, Evidence]]]()
     for number, line in part.lines():
         if job := _JOB.match(line):
             size = _size(f"{job[2]}{(job[3] or '')[:1]}")
-            disks += [_CACHE] if job["engine"] in _NO_DISK else []
+            cached = cached or job["engine"] in _NO_DISK
             sizes[job[1]] = size if sizes.get(job[1], size) == size else None
         elif begun := _GROUP.fullmatch(line):
             if begun[1] in seen:  # the same output again
-                yield from _of_groups(part, disks, sizes, seen)
+                yield from _of_groups(part, None if cached else disks, sizes, seen)
                 seen = {}
             group = begun[1]
         elif (rate := _RATE.fullmatch(line)) and rate[2].count(".") <= 1 and rate[2].strip("."):
@@ -149,25 +147,27 @@ def _read_text(part: Part) -> Iterator[Observation | NotChecked]:
         elif (old := _OLD_RATE.fullmatch(line)) and old[2].count(".") <= 1 and old[2].strip("."):
             value = float(old[2]) * _OLD_UNITS[old[3]]
             seen.setdefault(group, []).append((old[1].lower(), value, part.cite(number, line)))
-    yield from _of_groups(part, disks, sizes, seen)
+    yield from _of_groups(part, None if cached else disks, sizes, seen)
 
 
 def _of_groups(
     part: Part,
-    disks: list[str],
+    disks: Collection[str] | None,
     sizes: Mapping[str, int | None],
     seen: Mapping[str, list[tuple[str, float, Evidence]]],
 ) -> Iterator[Observation | NotChecked]:
-    """The rates of the only device. Without the line of the job, the block size is not known, and small blocks do not
-    show the rate of a link.
+    """The rates of the only device; disks=None: the bytes came from no disk.
+
+    Without the line of the job, the block size is not known, and small blocks do not show the rate of a link.
     """
     for group, rates in seen.items():
         twice = len({side for side, _, _ in rates}) < len(rates)  # the line of the next group is missing
-        if _CACHE in disks:
+        if disks is None:
             yield _cached(rates[0][2].source)
-        elif len(set(disks)) == 1 and group in sizes and not twice:
+        elif len(disks) == 1 and group in sizes and not twice:
+            (disk,) = disks
             for side, value, cite in rates:
-                yield part.rate(_flow(disks[0], side, sizes[group], len(rates) > 1), value, cite)
+                yield part.rate(_flow(disk, side, sizes[group], len(rates) > 1), value, cite)
         else:
             lacks = (
                 "the lines of their job and group" if twice or group not in sizes else "the name of their only device"
