@@ -51,13 +51,13 @@ def by_product(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
 
 def unproven(snapshot: Snapshot, measured: Iterable[Level]) -> Iterator[NotChecked]:
     """In a dump: one record for each kind of copies whose rates do not show that their links are complete."""
-    told = set[str]()
+    reasons = set[str]()
     for level in measured if snapshot.origin == "dumps" else ():
         flow = Flow(level.op, level.ends, level.size, level.via, level.beside)
         link = _link_of(snapshot, flow)
         why = _lack(snapshot, flow, link, level) if link else None
-        if why and why not in told:
-            told.add(why)
+        if why and why not in reasons:
+            reasons.add(why)
             how = "nvidia-smi nvlink -s, nvidia-smi topo -m and lspci -vv"
             yield NotChecked(
                 what=f"rate of {level.op}", subject=flow.subject, reason=Reason.INCOMPLETE, detail=why, how=how

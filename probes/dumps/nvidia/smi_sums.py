@@ -144,8 +144,8 @@ def reasons(texts: Texts) -> Iterator[Field]:
 def _health(texts: Texts) -> Iterator[Field]:
     parts = {fault: one for fault, names in _FAULT_NAMES.items() if (one := _first(texts, names))}
     bad = {fault for fault, _, _, word in _FAULTS if fault in parts and parts[fault][0].lower() in (word, "yes")}
-    told = {fault for fault in bad if not fault.startswith("summary")} or bad  # the details, else their summary
-    faults = [(fault, parts[fault][1]) for fault in parts if fault in told]
+    counted = {fault for fault in bad if not fault.startswith("summary")} or bad  # the details, else their summary
+    faults = [(fault, parts[fault][1]) for fault in parts if fault in counted]
     setup = _first(texts, _SETUP)
     if setup and _WRONG_SETUP.match(setup[0]):
         faults.append((f"incorrect configuration: {setup[0]}", setup[1]))
