@@ -1,7 +1,8 @@
 """Copies whose path is not known, compared with the complete links of the GPU product.
 
 Who reaches this rate has these links: the slowest hop of any path is at least as fast. If no flow reaches it, the
-machine may be healthy and of an older generation, or the path another one, so nothing is expected.
+machine may be healthy and of an older generation, or the path another one, so nothing is expected. The path is not
+known in dumps. In virtual machines it is not known between processor and GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from ..report import Expectation, Level
 from .best_rates import best_observations
 from .efficiency import Attainable, attainable
 
-_HOST = "host"
+_HOW_IN_DUMPS = "nvidia-smi nvlink -s, nvidia-smi topo -m and lspci -vv"
+_HOW = "describe the machine in the site file, or run linkgauge accept on a node that is good"
 _LONG = 16 << 20  # bytes: the start of a shorter copy takes much of its time
 # Of the usual rate. The directions of a link differ, and tests: p2pBandwidthLatencyTest reaches less than nvbandwidth.
 _FAR = 0.75
@@ -50,15 +52,15 @@ def by_product(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
 
 
 def unproven(snapshot: Snapshot, measured: Iterable[Level]) -> Iterator[NotChecked]:
-    """In a dump: one record for each kind of copies whose rates do not show that their links are complete."""
+    """One record for each kind of copies whose rates do not show that their links are complete."""
     reasons = set[str]()
-    for level in measured if snapshot.origin == "dumps" else ():
+    for level in measured:
         flow = Flow(level.op, level.ends, level.size, level.via, level.beside)
         link = _link_of(snapshot, flow)
         why = _lack(snapshot, flow, link, level) if link else None
         if why and why not in reasons:
             reasons.add(why)
-            how = "nvidia-smi nvlink -s, nvidia-smi topo -m and lspci -vv"
+            how = _HOW_IN_DUMPS if snapshot.origin == "dumps" else _HOW
             yield NotChecked(
                 what=f"rate of {level.op}", subject=flow.subject, reason=Reason.INCOMPLETE, detail=why, how=how
             )
@@ -67,10 +69,12 @@ def unproven(snapshot: Snapshot, measured: Iterable[Level]) -> Iterator[NotCheck
 def _lack(snapshot: Snapshot, flow: Flow, link: _Link, level: Level) -> str | None:
     """What is missing: equal flows below the product have only each other, and a low flow has no equal ones."""
     usual = f"the complete {link.grade} of a {link.product.name} gives {as_gigabytes(link.share.typical * link.able)}"
-    if (link.product.name, link.between) not in _reached(snapshot):
-        only_equal = {one.basis for one in level.expected} == {"kin"}
-        return f"equal flows have equal rates, and {usual}" if only_equal else None
     seen = level.observed or 0.0
+    if (link.product.name, link.between) not in _reached(snapshot):
+        bases = {one.basis for one in level.expected}
+        if not bases and snapshot.origin != "dumps":
+            return f"{flow.subject} reaches {as_gigabytes(seen)}, {usual}, and the links between are hidden"
+        return f"equal flows have equal rates, and {usual}" if bases == {"kin"} else None
     if level.expected != tuple(by_product(snapshot, flow)) or seen >= link.share.low * link.able:
         return None
     return f"{flow.subject} reaches {as_gigabytes(seen)}, {usual}, and no equal flows show which rate is usual here"
@@ -91,18 +95,32 @@ def _link_of(snapshot: Snapshot, flow: Flow) -> _Link | None:
     short = flow.size is not None and flow.size < _LONG
     if flow.op != "copy" or len(flow.ends) != 2 or flow.via or flow.beside or short:
         return None
-    of = [_product(snapshot, end) for end in flow.ends if end != _HOST]
+    gpus = [end for end in flow.ends if not _is_host(snapshot, end)]
+    of = [_product(snapshot, end) for end in gpus]
     product = of[0] if of else None
-    if product is None or any(other != product for other in of):
+    if product is None or any(other != product for other in of) or _is_far(snapshot, flow, gpus[0]):
         return None
     grade, able = _link(product, between=len(of) == 2)
-    share = attainable(grade, flow.op, "host" if flow.ends[1] == _HOST else "device") if grade else None
+    share = attainable(grade, flow.op, "host" if _is_host(snapshot, flow.ends[1]) else "device") if grade else None
     return _Link(product, len(of) == 2, grade, able, share) if share else None
+
+
+def _is_host(snapshot: Snapshot, end: str) -> bool:
+    return end == "host" or snapshot.topology.kind(end) == "numa"
+
+
+def _is_far(snapshot: Snapshot, flow: Flow, gpu: str) -> bool:
+    """Whether the memory may be that of another processor, whose copies are slower."""
+    memories = [one.id for one in snapshot.topology.devices if one.kind == "numa"]
+    device = snapshot.topology.find(gpu)
+    near = f"numa{device.numa_node}" if device and device.numa_node is not None else ""
+    return len(memories) > 1 and any(end in memories and end != near for end in flow.ends)
 
 
 def _product(snapshot: Snapshot, end: str) -> Product | None:
     device = snapshot.topology.find(end)
-    gpu = snapshot.of(Gpu).get(device.id if device else end)
+    names = (end, device.id, *device.aliases) if device else (end,)
+    gpu = next((snapshot.of(Gpu)[name] for name in names if name in snapshot.of(Gpu)), None)
     return product_of(gpu, snapshot.of(Pci)) if gpu else None
 
 
