@@ -121,7 +121,7 @@ def gpu_of(snapshot: Snapshot, finding: Finding) -> Gpu | None:
 
 def _remap_failed(snapshot: Snapshot, finding: Finding) -> bool | None:
     gpu = gpu_of(snapshot, finding)
-    return gpu.remap_failed if gpu else None
+    return bool(gpu.remap_failed or gpu.unrepairable) if gpu else None
 
 
 def _no_process(snapshot: Snapshot, finding: Finding) -> bool | None:

@@ -58,6 +58,7 @@ class Gpu(Fact, frozen=True, kw_only=True):
     power_limit: float | None = None  # watts, in force
     power_limit_default: float | None = None  # watts
     temperature: float | None = None  # degrees Celsius
+    temperature_margin: float | None = None  # degrees below the temperature at which its hardware lowers the clocks
 
     memory: int | None = None
     memory_used: int | None = None
@@ -74,6 +75,8 @@ class Gpu(Fact, frozen=True, kw_only=True):
     remapped_uncorrectable: int | None = None
     remap_pending: bool | None = None  # a row is replaced at the next reset
     remap_failed: bool | None = None
+    pending_repairs: tuple[str, ...] | None = None  # at the next reset: "memory channel", "TPC"
+    unrepairable: bool | None = None  # memory that no repair can replace
     full_banks: int | None = None  # memory banks without spare rows; read if rows were remapped
 
     nvlinks: int | None = None  # active links; 0: no NVLink, or all are down

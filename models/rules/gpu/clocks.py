@@ -36,6 +36,7 @@ _TIMES = (
 )
 _SHORTEST = 10.0  # seconds: a shorter span gives no reliable share
 _LOWERED = 0.99  # of the default: a lower value is not rounding
+_FULL = 0.95  # utilization: the GPU is not between two kernels
 _SLOW = 0.5  # of the highest clock: a busy GPU without a reason runs near it (L40S 1.0, A100 0.9; nvidia-smi -q)
 
 
@@ -69,6 +70,30 @@ def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         case=case,
         location=place_of(snapshot, gpu),
         evidence=(*gpu_evidence(gpu, "clock_reasons"), *(evidence for _, _, evidence in spent)),
+    )
+
+
+def hot(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """The GPU is as hot as its hardware allows, and the clock reasons do not show it: they are missing, or older."""
+    margin = gpu.temperature_margin
+    if margin is None or margin > 0 or any("thermal" in reason for reason in gpu.clock_reasons or ()):
+        return
+    now = f" at {gpu.temperature:.0f} °C" if gpu.temperature is not None else ""
+    yield Finding(
+        code="gpu-throttled",
+        severity="warning",
+        confidence="likely",
+        subject=subject_of(gpu),
+        subject_name=gpu_name(snapshot, gpu),
+        fact="is too hot",
+        message=f"{gpu_name(snapshot, gpu)}{now} is {f'{-margin:.0f} °C above' if margin else 'at'} the "
+        "temperature at which its hardware lowers the clocks",
+        expected=0,
+        observed=-margin,
+        cause="heat: fans, filters, coolant, the heat sink, or the room",
+        case="heat",
+        location=place_of(snapshot, gpu),
+        evidence=gpu_evidence(gpu, "temperature_margin"),
     )
 
 
@@ -191,14 +216,17 @@ def unexplained(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 
     A clock that an operator locked (nvidia-smi -lgc) can look the same. So does an application clock that is that low
     by default (585 of 1590 MHz on a Tesla T4): such a GPU keeps it while a process holds the GPU without any work.
-    Recent drivers hide the application clock. Then only GPUs of a baseboard are checked: they report that they idle.
+    Recent drivers hide the application clock. Then only GPUs of a baseboard are checked, which report that they idle,
+    and those whose utilization shows that they work.
     """
     clock, most = gpu.clock, gpu.clock_max
     product = gpu_product(snapshot, gpu)
-    hidden = gpu.application_clock is None and not (product and product.fabric)
+    full = (gpu.utilization or 0) >= _FULL
+    hidden = gpu.application_clock is None and not (product and product.fabric) and not full
     if not clock or hidden or (gpu.application_clock and clock >= _LOWERED * gpu.application_clock):
         return
-    working = gpu.performance_state == 0 and gpu.clock_reasons == () and gpu.virtualization != "vGPU"
+    none = gpu.clock_reasons == () or (gpu.clock_reasons is None and full)
+    working = gpu.performance_state == 0 and none and gpu.virtualization != "vGPU"
     if not (working and most) or clock >= _SLOW * most or _limit(snapshot, gpu):
         return
     yield Finding(
@@ -208,7 +236,7 @@ def unexplained(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         subject=subject_of(gpu),
         subject_name=gpu_name(snapshot, gpu),
         message=f"{gpu_name(snapshot, gpu)} works at {clock / 1e6:,.0f} MHz of {most / 1e6:,.0f} MHz, "
-        "and its driver names no reason",
+        f"and {'its driver' if gpu.clock_reasons is not None else 'the text'} names no reason",
         expected=most,
         observed=clock,
         unit="hertz",
@@ -217,12 +245,13 @@ def unexplained(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         cause="a locked clock, or firmware that lowers the clock and does not report it",
         case="no reason",
         location=place_of(snapshot, gpu),
-        evidence=gpu_evidence(gpu, "clock", "clock_max", "performance_state", "clock_reasons"),
+        evidence=gpu_evidence(gpu, "clock", "clock_max", "performance_state", "clock_reasons", "utilization"),
     )
 
 
 RULES = (
     Rule("gpu-throttled", Gpu, ("clock_reasons",), throttled),
     Rule("gpu-clocks-limited", Gpu, ("power_limit", "power_limit_default"), limited),
-    Rule("gpu-clocks-limited", Gpu, ("clock", "clock_max", "clock_reasons", "performance_state"), unexplained),
+    Rule("gpu-throttled", Gpu, ("temperature_margin",), hot),
+    Rule("gpu-clocks-limited", Gpu, ("clock", "clock_max", "clock_reasons?", "performance_state"), unexplained),
 )

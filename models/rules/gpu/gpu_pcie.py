@@ -179,7 +179,7 @@ def slower(snapshot: Snapshot, gpu: Gpu) -> float | None:
     return most if busy(gpu) and most and gpu.pcie_speed and gpu.pcie_speed < most else None
 
 
-def _shows_speed(snapshot: Snapshot, gpu: Gpu) -> bool:
+def shows_speed(snapshot: Snapshot, gpu: Gpu) -> bool:
     """Whether the speed can be judged: under load, or at the speed that the GPU supports."""
     return busy(gpu) or (gpu.pcie_speed or 0.0) >= (gpu.pcie_max_speed or math.inf)
 
@@ -195,7 +195,7 @@ def has_equal(snapshot: Snapshot, gpu: Gpu) -> bool:
 
 _BELOW = (  # code, field, unit, functions that find the usual value and whether that of a dump tells, format of a value
     ("pcie-link-narrow", "pcie_width", "lanes", narrower, has_known_lanes, _lanes),
-    ("pcie-link-slow", "pcie_speed", "transfers_per_second", slower, _shows_speed, as_transfers),
+    ("pcie-link-slow", "pcie_speed", "transfers_per_second", slower, shows_speed, as_transfers),
 )
 _Row = tuple[
     str,

@@ -230,9 +230,36 @@ def _spent(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         )
 
 
+def repairs(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
+    """A memory channel or a TPC (a group of multiprocessors) waits for a reset, or memory cannot be repaired."""
+    pending = gpu.pending_repairs or ()
+    if not (pending or gpu.unrepairable):
+        return
+    parts = " and ".join(pending)
+    state = "memory that cannot be repaired" if gpu.unrepairable else f"a {parts} to repair at a reset"
+    yield Finding(
+        code="gpu-row-remap",
+        severity="critical",
+        subject=subject_of(gpu),
+        subject_name=gpu_name(snapshot, gpu),
+        fact=f"has {state}",
+        message=f"{gpu_name(snapshot, gpu)} has {state}: "
+        + ("Unrepairable Memory is Yes" if gpu.unrepairable else f"{parts} repair pending"),
+        expected="none",
+        observed="unrepairable" if gpu.unrepairable else "pending",
+        cause="memory errors that spare rows and channels could not replace"
+        if gpu.unrepairable
+        else "errors since the last reset",
+        location=place_of(snapshot, gpu),
+        evidence=gpu_evidence(gpu, "unrepairable" if gpu.unrepairable else "pending_repairs"),
+    )
+
+
 _ERRORS = ("ecc_uncorrected", "ecc_corrected", "sram_threshold", "sram_uncorrected")
+_REPAIRS = ("pending_repairs", "unrepairable")
 _ROWS = ("remap_pending", "remap_failed", "full_banks")
 RULES = (
     Rule("gpu-ecc", Gpu, tuple(f"{field}?" for field in _ERRORS), memory_errors, reports_any(*_ERRORS)),
     Rule("gpu-row-remap", Gpu, tuple(f"{field}?" for field in _ROWS), rows, reports_any(*_ROWS)),
+    Rule("gpu-row-remap", Gpu, tuple(f"{field}?" for field in _REPAIRS), repairs, reports_any(*_REPAIRS)),
 )

@@ -20,7 +20,6 @@ from ..core.gpus import (
     gpu_product,
     majority,
     place_of,
-    reports_any,
     subject_of,
 )
 from ..core.log_history import events_about
@@ -98,19 +97,31 @@ def wanted_modes(snapshot: Snapshot, gpu: Gpu) -> dict[str, str]:
     }
 
 
+def has_comparison(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Select GPUs with a known mode that something is expected of. In a dump of one GPU, nothing is of some modes."""
+    known = [field for field in _MODES if getattr(gpu, field) is not None]
+    can_be_wrong = gpu.compute_mode is not None or gpu.ecc_pending is not None
+    expected = any(_wanted(snapshot, gpu, field)[0] is not None for field in known)
+    return bool(known) and (snapshot.origin != "dumps" or can_be_wrong or expected)
+
+
+def _wanted(snapshot: Snapshot, gpu: Gpu, field: str) -> tuple[bool | str | None, Basis, str]:
+    """The expected mode with its basis and source; None: nothing is expected."""
+    machine = snapshot.machine
+    wanted = getattr(machine, field) if machine else None
+    if machine and wanted is not None:
+        return wanted, "site" if machine in snapshot.site.machine else "profile", machine.name
+    wanted = majority(getattr(other, field) for other in gpu_cohort(snapshot, gpu))
+    product = gpu_product(snapshot, gpu)
+    if field == "ecc" and not wanted and product and product.memory_kind == "hbm":
+        return True, "capability", f"a new {product.name}"
+    return wanted, "kin", "most equal GPUs of this node"
+
+
 def _wrong(snapshot: Snapshot, gpu: Gpu, field: str) -> _Wrong | None:
     """None: the mode is right or not known."""
     is_ = getattr(gpu, field)
-    machine = snapshot.machine
-    wanted = getattr(machine, field) if machine else None
-    basis: Basis = "site" if machine in snapshot.site.machine else "profile"
-    source = machine.name if machine else ""
-    if wanted is None:
-        wanted = majority(getattr(other, field) for other in gpu_cohort(snapshot, gpu))
-        basis, source = "kin", "most equal GPUs of this node"
-        product = gpu_product(snapshot, gpu)
-        if field == "ecc" and not wanted and product and product.memory_kind == "hbm":
-            wanted, basis, source = True, "capability", f"a new {product.name}"
+    wanted, basis, source = _wanted(snapshot, gpu, field)
     if is_ is None or wanted is None or is_ == wanted:
         return None
     by = "most equal GPUs" if basis == "kin" else source
@@ -219,7 +230,7 @@ def _logged(snapshot: Snapshot, gpu: Gpu) -> bool:
 
 
 RULES = (
-    Rule("gpu-mode", Gpu, tuple(f"{field}?" for field in _MODES), mode, reports_any(*_MODES)),
+    Rule("gpu-mode", Gpu, tuple(f"{field}?" for field in _MODES), mode, has_comparison),
     Rule("gpu-in-use", Gpu, ("processes", "memory_used", "memory"), in_use),
     Rule("gpu-xid", Gpu, ("recovery",), recovery),
 )

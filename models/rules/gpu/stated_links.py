@@ -15,7 +15,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.gpus import gpu_evidence, gpu_name, place_of, subject_of
 from ..core.rule import Rule
-from .gpu_pcie import below_evidence, busy, driver_claim, has_equal, is_hidden, narrower, slower
+from .gpu_pcie import below_evidence, busy, driver_claim, has_equal, is_hidden, narrower, shows_speed, slower
 
 _FEW = 4  # times as many lanes as there are
 _CONSUMERS = ("GeForce", "Laptop")
@@ -161,10 +161,18 @@ def _states(*fields: str) -> Callable[[Snapshot, Gpu], bool]:
     return where
 
 
+_has_speeds = _states("pcie_speed", "pcie_max_speed")
+
+
+def _shows_its_speed(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Select GPUs that work or have the highest speed: the speed of a GPU at rest says nothing."""
+    return _has_speeds(snapshot, gpu) and shows_speed(snapshot, gpu)
+
+
 RULES = (
     Rule("pcie-link-narrow", Gpu, (), below_wanted, _states("pcie_width", "pcie_wanted_width")),
     Rule("pcie-link-slow", Gpu, (), slower_than_wanted, _states("pcie_speed", "pcie_wanted_speed")),
-    Rule("pcie-link-slow", Gpu, (), slow_at_work, _states("pcie_speed", "pcie_max_speed")),
+    Rule("pcie-link-slow", Gpu, (), slow_at_work, _shows_its_speed),
     Rule("pcie-link-narrow", Gpu, (), far_narrower, _states("pcie_width", "pcie_max_width")),
     Rule("pcie-link-narrow", Gpu, (), below_own, _states("pcie_width", "pcie_max_width")),
 )

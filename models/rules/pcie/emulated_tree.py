@@ -16,6 +16,11 @@ from .pcie import is_emulated
 _VIRTUAL_VENDORS = {0x1AF4, 0x15AD, 0x1414}  # emulated adapters of hypervisors; their links carry no data
 
 
+def has_functions(snapshot: Snapshot, node: Node) -> bool:
+    """Select nodes whose PCI functions were read. Many dumps show that a machine is virtual, and no PCI function."""
+    return snapshot.origin != "dumps" or bool(snapshot.of(Pci))
+
+
 def hidden(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """The devices of a virtual machine are in a PCI tree that the hypervisor emulates."""
     if not node.virtual or snapshot.site.trust_virtual_links:
@@ -44,4 +49,4 @@ def hidden(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     )
 
 
-RULES = (Rule("pcie-topology-hidden", Node, ("virtual", "Pci", "Node.product", "Node.vendor"), hidden),)
+RULES = (Rule("pcie-topology-hidden", Node, ("virtual", "Pci", "Node.product", "Node.vendor"), hidden, has_functions),)

@@ -19,7 +19,7 @@ from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ...parsing.nvml_enums import pci_address
 from ...parsing.parsers import count, word
 from . import smi_values as values
-from .smi_sums import SUMS, reasons, sums
+from .smi_sums import SUMS, margin, reasons, repairs, sums
 
 Read = Callable[[str], Any]
 
@@ -90,7 +90,7 @@ _ROWS = (
     _row("pcie_width", values.lanes, "Link Width/Current | link_widths/current_link_width | pcie.link.width.current"),
     _row("pcie_max_width", values.lanes, "Link Width/Max | link_widths/max_link_width | pcie.link.width.max"),
     _row("performance_state", values.performance_state, "Performance State | performance_state | pstate"),
-    _row("utilization", values.share, "utilization.gpu"),  # other outputs have the clock reasons
+    _row("utilization", values.share, "Utilization/Gpu | Utilization/GPU | utilization/gpu_util | utilization.gpu"),
     _row("clock", values.clock, "Clocks/SM | clocks/sm_clock | clocks.current.sm | clocks.sm"),
     _row("clock_max", values.clock, "Max Clocks/SM | max_clocks/sm_clock | clocks.max.sm"),
     _row("memory_clock", values.clock, "Clocks/Memory | clocks/mem_clock | clocks.current.memory | clocks.mem"),
@@ -170,6 +170,7 @@ _ROWS = (
         values.flag,
         "Remapped Rows/Remapping Failure Occurred | remapped_rows/remapped_row_failure | remapped_rows.failure",
     ),
+    _row("unrepairable", values.flag, "Unrepairable Memory | ecc_errors/unrepairable_memory"),
     _row(
         "full_banks",
         values.banks,
@@ -202,7 +203,8 @@ def facts(card: Card, at: float) -> Iterator[Record]:
     for name, (text, where) in _chosen(card).items():
         _take(card.key, name, text, where, fields, cites, not_checked)
     _failure(card, fields, cites)
-    for name, value, where in (*sums(card.texts), *reasons(card.texts), *_recovery(card, fields)):
+    found = (sums(card.texts), reasons(card.texts), repairs(card.texts), margin(card.texts), _recovery(card, fields))
+    for name, value, where in (one for several in found for one in several):
         fields[name], cites[name] = value, where
     if card.processes is not None:
         fields["processes"] = card.processes

@@ -94,8 +94,24 @@ _REASON_COLUMNS = {
     name for names in _REASON_NAMES.values() for name in names if "_reasons." in name
 }  # columns can be requested one by one
 _FAULT_NAMES = {fault: _fault_names(text, tag) for fault, text, tag, _ in _FAULTS}
+# Driver 580 and later (nvsmi_device_v13.dtd). A reset repairs them.
+_REPAIRS = {
+    "memory channel": ("ECC Errors/Channel Repair Pending", "ecc_errors/channel_repair_pending"),
+    "TPC": ("ECC Errors/TPC Repair Pending", "ecc_errors/tpc_repair_pending"),
+}
+# The temperature and the slowdown threshold. Recent GPUs show both as degrees below the limit ("T.Limit").
+_TEMPERATURES = (
+    ("Temperature/GPU Current Temp", "Temperature/GPU Slowdown Temp"),
+    ("temperature/gpu_temp", "temperature/gpu_temp_slow_threshold"),
+)
+_MARGINS = (
+    ("Temperature/GPU T.Limit Temp", "Temperature/GPU Slowdown T.Limit Temp"),
+    ("temperature/gpu_temp_tlimit", "temperature/gpu_temp_slow_tlimit_threshold"),
+)
 SUMS = frozenset(
     {
+        *(name for names in _REPAIRS.values() for name in names),
+        *(name for names in (*_TEMPERATURES, *_MARGINS) for name in names),
         *(name for groups in _ERRORS.values() for names in groups for name in names),
         *(name for names in (*_REASON_NAMES.values(), *_FAULT_NAMES.values()) for name in names),
         *_SETUP,
@@ -132,13 +148,38 @@ def reasons(texts: Texts) -> Iterator[Field]:
     known = {reason: one for reason, one in states.items() if one[0] in ("Active", "Not Active")}
     active = tuple(reason for reason, (text, _) in known.items() if text == "Active")
     alone = len(states) == 1 or not _REASON_COLUMNS.isdisjoint(texts)
-    if known.keys() >= _MUST or (_HARDWARE & set(active) and alone) or _SURE & set(active):
+    told = alone or "idle" in known  # while clocks change, an idle GPU can be slowed down without a fault
+    if known.keys() >= _MUST or (_HARDWARE & set(active) and told) or _SURE & set(active):
         yield (
             "clock_reasons",
             active,
             known[next((one for one in active if one in _HARDWARE), active[0]) if active else "idle"][1],
         )
     yield from _health(texts)
+
+
+def repairs(texts: Texts) -> Iterator[Field]:
+    """The parts that wait for a reset to be repaired."""
+    found = {part: one for part, names in _REPAIRS.items() if (one := _first(texts, names))}
+    states = {part: text for part, (text, _) in found.items() if text in ("Yes", "No")}
+    pending = tuple(part for part, text in states.items() if text == "Yes")
+    if states:
+        yield "pending_repairs", pending, found[(pending or tuple(states))[0]][1]
+
+
+def margin(texts: Texts) -> Iterator[Field]:
+    """Degrees Celsius below the temperature at which the hardware lowers the clocks."""
+    for sign, pairs in ((1, _MARGINS), (-1, _TEMPERATURES)):
+        for now, slowdown in pairs:
+            values = [_degrees(texts, name) for name in (now, slowdown)]
+            if values[0] is not None and values[1] is not None:
+                yield "temperature_margin", sign * (values[0] - values[1]), texts[now][1]
+                return
+
+
+def _degrees(texts: Texts, name: str) -> float | None:
+    found = re.fullmatch(r"(-?[0-9]{1,3}) C", texts[name][0]) if name in texts else None
+    return float(found[1]) if found else None
 
 
 def _health(texts: Texts) -> Iterator[Field]:
