@@ -92,6 +92,11 @@ def _reasons(snapshot: Snapshot) -> Mapping[str, _Reason]:
     return {pair.key: reason for pair in snapshot.of(GpuPair).values() if (reason := _reason(snapshot, pair))}
 
 
+def is_refused_for_a_reason(snapshot: Snapshot, pair: GpuPair) -> bool:
+    """Whether disabled() reports the pair."""
+    return pair.key in _reasons(snapshot)
+
+
 def _reason(snapshot: Snapshot, pair: GpuPair) -> _Reason | None:
     both = ends(snapshot, pair)
     if both is None:

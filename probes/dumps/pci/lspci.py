@@ -21,8 +21,9 @@ from ...parsing.parsers import pcie_width
 from ..core.part import Part
 from ..core.pci_words import class_of, identity
 from .drivers import GPU_DRIVERS, driver
-from .lspci_errors import NAME, STATUS, uncorrected
+from .lspci_errors import DEVICE, DEVICE_STATUS, NAME, STATUS, of_device, uncorrected
 from .lspci_excerpts import ANY_LINE, end_of_function, size_of, without_address
+from .lspci_gaps import gaps, is_unbound
 from .lspci_hex import ROW, SETPCI, registers, space_of, verbose
 
 __all__ = ["ANY_LINE", "BEGIN", "full_address", "read"]
@@ -86,6 +87,8 @@ def _not_shown(part: Part, blocks: list[_Block]) -> Iterator[Record]:
             yield NotChecked(
                 what="Pci.driver", subject=block.address, reason=Reason.UNREADABLE, path=part.file, detail=why
             )
+        if not block.lost:
+            yield from gaps(Pci(key=block.address, **block.fields), block.text, part.file)
         if "LnkCap:" in block.text and "LnkSta:" not in block.text and "width" not in block.fields:
             why = f"{part.file} has the link capability (LnkCap) but not the trained link state (LnkSta)"
             how = f"sudo lspci -vv -s {block.address}"
@@ -123,6 +126,9 @@ class _Block:
             self._windows()
             if self.fields.get("driver") not in (None, *GPU_DRIVERS):
                 del self.fields["driver"], self.cites["driver"]
+        if not virtual and _DRIVER not in text and (at := is_unbound(text)):
+            self.fields["driver"] = ""
+            self.cites["driver"] = part.cite(line + text.count("\n", 0, at), text[at:].partition("\n")[0])
 
     def fact(self, parent: str | None) -> Pci:
         """The function with all known fields."""
@@ -245,6 +251,7 @@ _DRIVER = "Kernel driver in use:"
 _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "LnkCap:": ((_CAPABLE, _capability),),
     "LnkSta:": ((_STATUS, _status),),
+    DEVICE: ((DEVICE_STATUS, of_device),),  # before those of the extended capability, which name the errors
     NAME: ((STATUS, uncorrected),),
     "ACSCtl:": ((_ACS, _acs_controls),),
     "RlxdOrd": ((re.compile(r"RlxdOrd([+-])"), _relaxed),),

@@ -63,3 +63,28 @@ def test_peer_access_as_device_query_prints_it() -> None:
     assert report_of(lines("NVIDIA A100-SXM4-80GB", "Yes")).verdict == "ok"
     assert found_in(lines("NVIDIA GeForce RTX 4090", "No")) == []  # by design
     assert found_in(lines("NVIDIA Unheard Of 9", "No")) == [("p2p-disabled", "info", "gpu0-gpu1")]
+
+
+def queried(name: str, gpus: int, *refused: tuple[int, int]) -> str:
+    """The lines of deviceQuery. The pairs in `refused` have no peer access."""
+    pairs = ((one, two) for one in range(gpus) for two in range(gpus) if one != two)
+    return "".join(
+        LINE.format(name=name, one=one, two=two, able="No" if tuple(sorted((one, two))) in refused else "Yes")
+        for one, two in pairs
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "expected"),
+    [
+        (queried("NVIDIA H100 80GB HBM3", 2, (0, 1)), "failed", [("p2p-disabled", "critical", "gpu0-gpu1")]),
+        (queried("NVIDIA H100 80GB HBM3", 8, (2, 5)), "failed", [("p2p-disabled", "critical", "gpu2-gpu5")]),
+        (queried("NVIDIA A100-SXM4-80GB", 4, (0, 3), (1, 3)), "failed", [("p2p-disabled", "critical", "node")]),
+        (queried("NVIDIA L40S", 2, (0, 1)), "unknown", [("p2p-disabled", "info", "gpu0-gpu1")]),
+        (queried("NVIDIA L40S", 4, (0, 1)), "degraded", [("p2p-disabled", "warning", "gpu0-gpu1")]),
+        (queried("NVIDIA GeForce RTX 4090", 4, (0, 1)), "ok", []),
+        (queried("NVIDIA H100 80GB HBM3", 8), "ok", []),
+    ],
+)
+def test_refused_peer_access_of_named_gpus(text: str, verdict: str, expected: list[tuple[str, str, str]]) -> None:
+    assert (report_of(text).verdict, found_in(text)) == (verdict, expected)
