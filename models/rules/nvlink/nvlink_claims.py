@@ -40,7 +40,8 @@ def _rate_claims(snapshot: Snapshot) -> Mapping[tuple[str, str], Claim]:
         for kind in _NAMES:
             rates = {gpu.key: _rates(snapshot, gpu, kind) for gpu in cohort}
             every = [rate for several in rates.values() for rate in several.values()]
-            most = strict_majority(every) if cohort[0].name else None
+            # AMD's tools for links do not name the GPUs; all GPUs with xGMI of a machine are equal
+            most = strict_majority(every) if cohort[0].name or kind == "xgmi" else None
             source = (
                 f"{every.count(most)} of {len(every)} links of equal GPUs have {as_gigabytes(most)}" if most else ""
             )
@@ -92,6 +93,10 @@ def _xgmi_counts(snapshot: Snapshot) -> Mapping[str, int]:
     for key, link in snapshot.of(GpuLink).items():
         if link.kind == "xgmi" and link.active is not None:
             found[key.partition("/")[0]] += link.active
+    gpus = snapshot.of(Gpu).values()
+    if found and snapshot.origin == "dumps":  # a matrix of pairs lists no link of a GPU that reaches none over xGMI
+        names = {gpu.name for gpu in gpus if gpu.key in found}
+        found |= {gpu.key: 0 for gpu in gpus if gpu.key not in found and gpu.name in names}
     return {key: count for key, count in found.items() if key in snapshot.of(Gpu)}
 
 
@@ -109,7 +114,8 @@ def fewer(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
                 subject=claim.subject,
                 subject_name=gpu_name(snapshot, gpu),
                 message=f"{gpu_name(snapshot, gpu)} has {claim.observed:.0f} active xGMI links"
-                f" ({named} inactive); {against.source}",
+                + (f" ({named} inactive); " if named else "; ")
+                + against.source,
                 expected=against.least,
                 observed=claim.observed,
                 unit="links",

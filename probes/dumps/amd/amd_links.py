@@ -31,14 +31,14 @@ class Connection(Struct, frozen=True):
 
     @property
     def links(self) -> int:
-        """The number of direct links to the peer; 0 if the output has neither a hop count, a weight nor a bandwidth."""
+        """The number of direct links to the peer. 1 if the output has only the kind of the link."""
         if self.kind != XGMI:
             return 0
         if self.min_bandwidth and self.max_bandwidth and self.min_bandwidth <= self.max_bandwidth:
             return min(self.max_bandwidth // self.min_bandwidth, _MOST_LINKS)
         if self.hops is not None:
             return int(self.hops == 1)
-        return int(self.weight is not None and 0 < self.weight <= _ONE_HOP)
+        return int(self.weight is None or 0 < self.weight <= _ONE_HOP)
 
 
 class AmdReading(Struct):

@@ -19,7 +19,8 @@ _HEAD = re.compile(rf"[ \t]*({HEADS}):[ \t]*")
 _ADDRESS = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _COLUMN = re.compile(rf"{_ADDRESS}|GPU[0-9]{{1,3}}")
 _ROW = re.compile(rf"[ \t]*(?:GPU([0-9]{{1,3}})[ \t]+)?({_ADDRESS})[ \t]+(\S.*)")
-_METRIC = re.compile(r"[0-9.]{1,8} ?[GT]b/s[ \t]*([0-9]{1,6}) ?Gb/s[ \t]*(XGMI|PCIE)[ \t]*")
+_METRIC = re.compile(r"([0-9.]{1,8}) ?Gb/s[ \t]*([0-9]{1,6}) ?Gb/s[ \t]*(XGMI|PCIE)[ \t]*")
+_LANES = 16  # of an xGMI link; links with fewer lanes have a lower max_bandwidth
 _VALUE = re.compile(r"[A-Z0-9/.-]+")
 _READ = re.compile(r"\s*Read(?!.*Write).*")
 _SPAN = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
@@ -51,16 +52,21 @@ def connections(part: Part, lines: Sequence[str], first: int) -> Iterator[tuple[
                 continue  # a name of a column or a value is missing, so the places of the others are unknown
             for peer, cell in enumerate(cells[:columns]):
                 own[peer] = _cell(own.get(peer, Connection(where)), table, cell)
-        elif table == "LINK METRIC" and rate and rate[2] == XGMI and _READ.fullmatch(line):
+        elif table == "LINK METRIC" and rate and rate[3] == XGMI and _READ.fullmatch(line):
             where = part.cite(number, line)
             own = found.setdefault(last, {})
             for peer, cell in enumerate(re.findall(r"N/A|[0-9.]{1,12} [KMGTP]?B", line)):
                 if cell != "N/A" and peer not in own:
-                    own[peer] = Connection(where, XGMI, hops=1, rate=from_gigabits(float(rate[1])))
+                    own[peer] = Connection(where, XGMI, hops=1, rate=_rate(rate))
         elif _COLUMN.search(line):  # the columns of another table, whose name is missing
             table = ""
     for gpu, address in enumerate(order):
         yield gpu, address, {peer: one for peer, one in found.get(address, {}).items() if peer != gpu}
+
+
+def _rate(found: re.Match[str]) -> float:
+    """The rate of one link. max_bandwidth is that of the product; bit_rate is that of a lane at present."""
+    return from_gigabits(min(float(found[2]), _LANES * float(found[1]) or float(found[2])))
 
 
 def _cell(known: Connection, table: str, cell: str) -> Connection:
