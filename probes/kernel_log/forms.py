@@ -18,6 +18,7 @@ from functools import cache
 from msgspec import Struct
 
 _A = r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+_A2 = _A.replace("address", "address2")
 # Start of an Xid line. Older drivers omit "PCI:" or the domain, all omit the function, and MIG adds "GPU-I:05". Lists
 # of people and programs omit "NVRM:".
 _XID = (
@@ -190,6 +191,13 @@ FORMS = _forms(
         "aer corrected detail",
         "is reported first",
         _A + r": AER: {1,6}Error of this Agent(?:\([0-9a-f]{4}\))? is reported first",
+    ),
+    # lib/ratelimit.c: the number of messages within one interval (5 s) that are not in the log
+    (
+        "aer suppressed",
+        "callbacks suppressed",
+        rf"(?:(?:{_A}: )?AER: (?:\w{{1,30}}: )?|(?:{_A2}: )?(?:pci_print_|cper_print_|pci_dev_)?aer\w{{0,30}}: )"
+        r"(?P<count>[1-9][0-9]{0,8}) callbacks suppressed",
     ),
     ("surprise down", "[ 5]", _A + r": (?:AER: )? {0,8}\[ 5\] S(?:urprise Down|DES)(?P<fatal>)"),
     ("surprise down", "ontainment event", _A + r"(?::pcie[0-9a-f]{2,3})?: (?:DPC: |DPC )containment event(?P<fatal>)"),

@@ -6,6 +6,7 @@ Lines whose shape (their text with a 0 for each digit) contains no needle are se
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Generic, TypeVar
@@ -21,6 +22,8 @@ KIND = "message"
 DOWN, UP, READY = "link down", "link up", "link ready"  # kinds of events of ports
 _NEAR = 1000  # needles within so many characters are searched at once: a line may repeat one thousands of times
 _BEFORE, _AFTER = 300, 600  # characters around a needle that can belong to its message: a line may hold a whole log
+# rsyslog writes equal lines once. The count is that of the lines after the first one.
+_REPEATED = re.compile(r"message repeated ([0-9]{1,9}) times: ?\[")
 _DIGITS = str.maketrans("123456789", "000000000")
 _MOST_SHAPES, _LONGEST = 1 << 14, 500  # shapes that are kept, and characters of each
 
@@ -35,7 +38,13 @@ class Found(Struct, frozen=True):
 
     def event(self, text: str) -> Event:
         """The event of the message. `text` is the line, or the part of a long line that holds it."""
-        return Event(key="", kind=KIND, subject=self.subject, name=self.name, text=text, count=1)
+        return Event(key="", kind=KIND, subject=self.subject, name=self.name, text=text, count=times_of(text))
+
+
+def times_of(text: str) -> int:
+    """How often a line of a log was written."""
+    found = _REPEATED.search(text) if "message repeated " in text else None
+    return int(found[1]) if found else 1
 
 
 class Needles(Struct, Generic[Needled], frozen=True, eq=False):

@@ -14,7 +14,7 @@ from ...models.facts.machine import Event
 from ...models.facts.records import Evidence
 from ...models.facts.units import from_gigabits
 from .forms import FORMS
-from .messages import catalog, message_event, present
+from .messages import catalog, message_event, present, times_of
 
 _HOUR, _DAY = 3600.0, 86400.0  # seconds
 _SILENCE = 180.0  # seconds between two bursts of lines (NVIDIA/NVSentinel, health-events-analyzer: burstWindow)
@@ -74,7 +74,7 @@ def _event(kind: str, text: str, groups: Mapping[str, str | None]) -> Event:
         text=text,
         fatal=None if fatal is None else fatal not in _MILD,
         link=link if link is None or link >= 0 else None,
-        count=_number(groups.get("count")) or 1,
+        count=(_number(groups.get("count")) or 1) * times_of(text),
         name=groups.get("name"),
         port=groups.get("port"),
         rate=_rate(groups.get("rate")),

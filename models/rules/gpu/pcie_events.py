@@ -9,17 +9,19 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec.structs import replace
 
 from ...facts.machine import Event, Node, Pci
+from ...facts.records import NotChecked
 from ...facts.units import as_gigabytes
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, Finding, Severity
 from ..core.log_history import event_evidence, events, has_events, is_history, since, times
 from ..core.rule import Rule
 from ..core.wording import function_name, location
+from .left_out_events import left_out, with_left_out
 from .missing import off_the_bus
 
 _DETAILS = ("aer", "aer corrected")
 _PARTS = ("aer corrected detail", "aer detail")  # names of errors
-_KINDS = (*_DETAILS, "aer received", *_PARTS, "surprise down")
+_KINDS = (*_DETAILS, "aer received", *_PARTS, "surprise down", "aer suppressed")
 # The limit of the counters (pcie.py): 8 a minute on 16 lanes (DCGM's health watch).
 _CORRECTABLE = 8 * 60 / 16  # per hour and lane
 _MANY = 60  # errors in a log of less than an hour: fewer may be a single burst
@@ -42,7 +44,7 @@ def any_logged(*kinds: str) -> Callable[[Snapshot, Node], bool]:
     return where
 
 
-def errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+def errors(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
     """Bus errors in the log, for functions without readable counters. The counters would count the same errors."""
     for subject, found in _by_subject(snapshot).items():
         if any(one.quantity.startswith("aer_") for one in snapshot.observed.get(subject, ())):
@@ -53,6 +55,8 @@ def errors(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         graded.sort(key=lambda pair: (SEVERITIES.index(pair[0]), -(pair[1].at or 0.0)))
         if graded:
             yield _error(snapshot, subject, *graded[0], [one for _, one in graded])
+            if graded[0][0] == "info" and not is_history(snapshot, graded[0][1]):
+                yield from left_out(snapshot, subject)
 
 
 def _by_subject(snapshot: Snapshot) -> Mapping[str, list[Event]]:
@@ -67,7 +71,7 @@ def _by_subject(snapshot: Snapshot) -> Mapping[str, list[Event]]:
             event = replace(event, kind="aer corrected" if corrected else "aer")
         if event.subject:
             subjects[event.subject].append(event)
-    return subjects
+    return with_left_out(snapshot, subjects)
 
 
 def _severity(snapshot: Snapshot, event: Event) -> Severity | None:

@@ -24,6 +24,7 @@ _A = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _DRIVERS = r"(?:pci|pcieport|pciehp|nvidia|mlx5_core|nvme|bnxt_en|ice|i40e|igb|ixgbe|amdgpu|vfio-pci|efa)"
 _BARE = (
     r"(?:kernel: )?(?:NVRM: |nvidia-nvswitch[0-9]{1,3}: SXid \(|nvme nvme[0-9]{1,4}: |EDAC MC[0-9]{1,3}: |mce: |"
+    r"aer_\w{1,30}: |"
     r"blk_update_request: |critical medium error, dev |EXT[34]-fs (?:error )?\(|XFS \(|BTRFS|"
     rf"Memory failure: 0x|CPU[0-9]{{1,5}}: (?:Core|Package) temperature |{_DRIVERS} {_A}(?: \S{{1,20}})?: )"
 )
