@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ....models.facts.reason import Reason
 from ....models.facts.records import Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
@@ -24,6 +25,7 @@ _HOW = "bandwidthTest --memory=pinned --device=0, and so on for each GPU"
 _STAGED = "copies of pageable memory go through a buffer of the driver"
 _H2D, _D2H = {"copies": "Host to Device|H2D"}, {"copies": "Device to Host|D2H"}
 _PAGEABLE, _SEVERAL = {"memory": "PAGEABLE|Paged"}, {"gpus": "0|[2-9]|[0-9]{2,4}"}
+_ODD = "a rate is not in the form that the tool prints"
 _SUM = "the sum over {gpus} GPUs that copied one after another"
 _TOOL = Tool(
     lines=(
@@ -38,11 +40,13 @@ _TOOL = Tool(
     ),
     rows=(
         r"(?P<size>\d{1,12})\s+(?P<rate>\d{1,9}\.\d)",
+        r"(?P<size>\d{3,12})\s+(?P<odd>\d)(?P<rate>\d{0,8}[\d.,e+-]{0,12})",
         r"bandwidthTest-(?P<copies>H2D|D2H|D2D)(?:-(?P<memory>Pinned|Paged))?(?:-?WriteCombined)?, "
         r"Bandwidth = (?P<rate>\d{1,9}\.\d) (?P<unit>[GM]B)/s, Time = \S{1,20} s, Size = (?P<size>\d{1,12}) bytes"
         r"(?:, NumDevsUsed = (?P<gpus>\d{1,4}))?",
     ),
     cases=(
+        Case(when={"odd": r"\d"}, refused=_ODD, reason=Reason.INCOMPLETE),  # cut, or written by a person
         Case(when={"copies": "Device to Device|D2D"}),  # bytes read and bytes written inside a GPU
         Case(when={**_H2D, **_SEVERAL}, refused=_SUM, how=_HOW),
         Case(when={**_D2H, **_SEVERAL}, refused=_SUM, how=_HOW),

@@ -27,6 +27,7 @@ _BENCH = re.compile(
 )
 _BENCH_COLUMNS = re.compile(r"\s*SRC(?:\+EXE)?\\{1,2}(?:EXE\+)?DST((?:\s+(?:CPU|GPU) \d{1,3})+)\s*")
 _BENCH_ROW = re.compile(r"\s*((?:CPU|GPU) \d{1,3})\s+->((?:\s+(?:\d{1,6}\.\d{2}|N/A))+)\s*")
+_BENCH_NAME = re.compile(r"\s*(?:CPU|GPU) (?=\d{1,3}\s+->)")
 _BENCH_MORE = re.compile(r"\s*(?:CPU|GPU) \d{1,3}\s+(?:min|max|sd)\s.*")  # with SHOW_ITERATIONS
 _BENCH_END = re.compile(r"(CPU|GPU) (\d{1,3})")
 _OPS = {"GFX": "copy-sm", "DMA": "copy"}
@@ -67,8 +68,27 @@ def _read_rocm_bandwidth(part: Part, lines: Sequence[str]) -> Iterator[Record]:
             columns = [int(one) for one in heads[1].split()]
         elif both is not None and columns and (row := _ROCM_ROW.fullmatch(line)):
             yield from _rocm_rates(part, number, line, _cells(row, columns, ends), both)
+        elif both is not None and columns and _is_row(line, len(columns)):
+            yield _unread(part, number, line)
         elif "bandwidth" in line:  # the heading of another matrix
             both = None
+
+
+def _is_row(line: str, columns: int) -> bool:
+    """Whether a line has a number and a cell for each column, so that it is a row with a cell in another form."""
+    words = line.replace("->", " ").split()
+    return len(words) == columns + 1 and words[0].isdecimal()
+
+
+def _unread(part: Part, number: int, line: str) -> NotChecked:
+    return NotChecked(
+        what="rate of copy",
+        subject="node",
+        reason=Reason.INCOMPLETE,
+        path=part.where(number),
+        detail=f"{line.strip()[:60]!a} has a number in a form that the tool does not print",
+        how="keep the whole output of the tool",
+    )
 
 
 def _missing(part: Part, number: int, device: int) -> NotChecked:
@@ -97,7 +117,7 @@ def _rocm_rates(
             yield part.rate(flow, from_gigabytes(value / 2 if both else value), part.cite(number, line))
 
 
-def _read_transfer_bench(part: Part, lines: Sequence[str]) -> Iterator[Observation]:
+def _read_transfer_bench(part: Part, lines: Sequence[str]) -> Iterator[Record]:
     size, heading, columns = None, None, list[str]()
     for number, line in enumerate(lines):
         if sized := _SIZE.fullmatch(line):
@@ -115,6 +135,13 @@ def _read_transfer_bench(part: Part, lines: Sequence[str]) -> Iterator[Observati
                 if text != "N/A" and float(text) and copier.startswith("gpu") and sender != receiver:
                     flow = Flow(_OPS[heading["engine"]], (sender, receiver), size)
                     yield part.rate(flow, from_gigabytes(float(text)), part.cite(number, line))
+        elif (
+            heading
+            and columns
+            and "->" in line
+            and _is_row(line.strip().removeprefix("CPU").removeprefix("GPU"), len(columns))
+        ):
+            yield _unread(part, number, line)
         elif "bandwidth" in line and not _BENCH_MORE.fullmatch(line):  # the heading of another matrix
             heading = None
 

@@ -15,8 +15,8 @@ _CORNERS = ("D\\D", "D/D", "GPU", "CPU", "-")  # labels of rows and columns, bef
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,2}")
 _ROW = re.compile(r"([0-9]{1,3})((?:\s+(?:[0-9]+(?:\.[0-9]*)?|N/A|nan|-))*)")
 _RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # one number with fewer decimal places is truncated
-_ROUNDED = re.compile(r"[0-9]{1,7}\.[0-9]{1,3}")  # several such numbers: a person rounded them
-_EMPTY = re.compile(r"0\.0{1,3}|-?nan")
+_ROUNDED = re.compile(r"[0-9]{1,7}(?:\.[0-9]{1,3})?")  # several such numbers: a person rounded them
+_EMPTY = re.compile(r"0(?:\.0{1,3})?|-?nan")
 
 _NO_ROW = -1
 _FOREIGN = 3  # lines of another program in succession
@@ -113,7 +113,7 @@ def _rows(lines: Sequence[str], start: int, ends: Ends) -> tuple[list[int], list
                 break
             first = first or text
             rows.append((line, int(row[1]), row[2].split()))
-        elif text[0].isdecimal() and _RATE.search(text):
+        elif text[0].isdecimal() and (_RATE.search(text) or len(text.split()) > len(columns)):
             rows.append((line, _NO_ROW, []))
         else:
             foreign += 1
