@@ -92,6 +92,9 @@ def _merged(several: Sequence[Fact], conflicts: list[Conflict]) -> Fact:
             mine = merged[name]
             if mine is None:
                 merged[name] = theirs
+            elif kind is Mount and name == "free" and theirs < mine:  # of two outputs, the fuller one
+                merged[name] = theirs
+                cites = {**cites, **{cited: at for cited, at in fact.cites.items() if cited == name}}
             elif mine != theirs and name not in _MOMENTARY.get(kind, ()):
                 kept = next(one for one in several if getattr(one, name) == mine)
                 if is_worse(kind, name, mine, theirs):

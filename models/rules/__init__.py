@@ -46,6 +46,7 @@ from .host import (
 )
 from .nccl import nccl, version
 from .network import (
+    below_chip,
     congestion,
     dumped_counters,
     dumped_ports,
@@ -132,6 +133,7 @@ RULES: tuple[Rule, ...] = (
     *port_counters.RULES,
     *dumped_counters.RULES,
     *dumped_ports.RULES,
+    *below_chip.RULES,
     *idle_ports.RULES,
     *optics.RULES,
     *cuda_init.RULES,

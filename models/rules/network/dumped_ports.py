@@ -27,7 +27,7 @@ _EQUAL = (4, 8, 16)  # ports of a machine of which all are alike; a ninth port m
 _FEWEST_WIRED, _FEWEST = 4, 6  # InfiniBand ports, and Ethernet ports with RDMA: some servers leave one without a cable
 _PAIR = "queue pair"  # the failure of NCCL to connect
 _TENTH, _HALF = 0.1, 0.5
-_FAST = from_gigabits(25)
+_FAST, _OF_FABRIC = from_gigabits(25), from_gigabits(100)
 _LARGE = 1 << 16  # bytes of a message that fills a link
 
 
@@ -140,7 +140,7 @@ def _with_device(snapshot: Snapshot, port: AnyPort) -> str:
     return next(ports, port.key)
 
 
-def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
+def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding | NotChecked]:
     """The only port of several equal ones that is slower, or a port far below its own fastest mode."""
     rate = _rate(port)
     if rate is None or up(port) is False:
@@ -157,6 +157,12 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     elif isinstance(port, Net) and port.max_speed and port.carrier and rate <= _HALF * port.max_speed:
         far = port.max_speed >= _FAST and rate <= _TENTH * port.max_speed
         yield _slow(port, rate, port.max_speed, "warning" if far else "info", "the modes that the port supports")
+        slower = port.partner_speed is not None and port.partner_speed <= rate
+        if port.max_speed >= _OF_FABRIC and not far and not slower:
+            why = f"{as_gigabits(rate)} of {as_gigabits(port.max_speed)}, and the text does not show the other end"
+            yield from gap(
+                snapshot, "Net.speed", port.key, Reason.INCOMPLETE, why, "the rate of the port of the switch"
+            )
 
 
 def _wanted(port: AnyPort) -> float | None:

@@ -48,6 +48,7 @@ _ORPHAN = re.compile(
 _EDAC = re.compile(r"/sys/devices/system/edac/mc/(mc[0-9]{1,3})/([cu]e_count)")
 _COUNTER = re.compile(r"/sys/class/infiniband/([\w.-]+)/ports/([0-9]{1,3})/(?:hw_)?counters/(\w+)")
 _FUNCTION = re.compile(rf"/sys/(?:bus/pci/devices|devices)/(?:.*/)?({ADDRESS})/(\w+)")
+_ADAPTER = re.compile(r"/sys/class/infiniband/([\w.-]+)/hca_type")
 _PORT = re.compile(r"/sys/class/infiniband/([\w.-]+)/ports/([0-9]{1,3})/(\w+)")
 _NET = re.compile(r"/sys/class/net/([\w.-]+)/(\w+)")
 _NET_COUNTER = re.compile(r"/sys/class/net/([\w.-]+)/(?:statistics/)?(\w+)")
@@ -78,6 +79,8 @@ def read(part: Part) -> Iterator[Record]:
             if not _EDAC.fullmatch(one.path):
                 facts.counts(Net, counter[1])
             yield from _counted(part, counter[1], counter[2], one.text, cite)
+        elif adapter := _ADAPTER.fullmatch(one.path):
+            yield Rdma(key=adapter[1], hca_type=word(one.text), cites={"hca_type": cite})
         else:
             yield from facts.add(one.path, one.text, cite)
     yield from facts.all()

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ....models.facts.machine import Port
-from ....models.facts.records import Observation, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import NotChecked, Observation, Record
 from ....models.facts.units import from_gigabits
 from ..core.fields import FactCollector
 from ..core.key_values import entry, plain
@@ -48,6 +49,8 @@ _COUNTERS = {
     "time since last clear min": "minutes_counted",
 }
 UNNAMED = "port"
+_FOUR = 4  # lanes of most ports
+_ENABLED, _OF_CABLE = re.compile(r"enabled link speed(?: ext)?"), re.compile(r"supported cable speed(?: ext)?")
 
 
 def read(part: Part) -> Iterator[Record]:
@@ -75,6 +78,40 @@ def read(part: Part) -> Iterator[Record]:
             found.add(Port, port, where, rate=rate, lanes=f"{lanes}X {grade}")
     yield from found.records()
     yield from counted.values()
+    yield from _below_both(part)
+
+
+def _below_both(part: Part) -> Iterator[NotChecked]:
+    """A gap for each port that is slower than the rates that both it and its cable support."""
+    speed = able = 0.0
+    for number, line in part.lines():
+        name, value = entry(line) or ("", "")
+        if name == "speed":
+            speed, able = _gigabits(value), 0.0
+        elif _ENABLED.fullmatch(name):
+            able = max(map(_gigabits, _listed(value)), default=0.0)
+        elif _OF_CABLE.fullmatch(name) and speed:
+            both = min(able, max(map(_gigabits, _listed(value)), default=0.0))
+            if speed < both:
+                why = f"the port runs at {speed:.0f} Gb/s; it and its cable support {both:.0f} Gb/s"
+                how = "the rate of the port at the other end"
+                path = part.where(number)
+                yield NotChecked(
+                    what="Port.rate", subject="node", reason=Reason.INCOMPLETE, path=path, detail=why, how=how
+                )
+
+
+def _listed(value: str) -> list[str]:
+    """The names in "0x00000080 (NDR,HDR,EDR)"."""
+    return re.split(r"[,\s]+", value.partition("(")[2].rstrip(')" '))
+
+
+def _gigabits(name: str) -> float:
+    """Gb/s of "NDR" with four lanes, "IB-NDR" or "400G_4X"; 0 for other words."""
+    found = _SPEED.fullmatch(name) or _SPEED.fullmatch(f"IB-{name}")
+    if not found:
+        return 0.0
+    return float(found["rate"]) if found["rate"] else _FOUR * _GRADES.get(found["grade"], 0.0)
 
 
 def _fields(name: str, value: str) -> dict[str, Any]:

@@ -101,9 +101,11 @@ def read(part: Part) -> Iterator[Record]:
     kind: type[Fact] = Net
     key, named, outputs = (file[1], True, 0) if file else (UNNAMED, False, 0)
     found, counted = FactCollector(), dict[tuple[str, str], Observation]()
+    names = set[str]()  # of the counters of the present output
     for place, line in part.lines():
         if command := _NAMED.search(line):
             kind, key, named = Net, command["device"] or command["other"], True
+            names.clear()
         elif new := _NEW.search(line):
             outputs += 1
             if new["lid"]:
@@ -111,11 +113,17 @@ def read(part: Part) -> Iterator[Record]:
             elif not named and outputs > 1:
                 kind, key = Net, f"{UNNAMED} {outputs}"
             named = named and bool(new["lid"])
+            names.clear()
         elif counter := _counter(line):
-            quantity, value = counter
+            name, quantity, value = counter
+            if name in names and key.startswith(UNNAMED):  # an output without its heading begins here
+                outputs = max(outputs, 1) + 1
+                kind, key = Net, f"{UNNAMED} {outputs}"
+                names.clear()
+            names.add(name)
             where = part.cite(place, line)
-            if kind is Net and key == UNNAMED and quantity in _OF_PORTS:
-                kind, key = Port, UNNAMED
+            if kind is Net and _is_of_port(key, name, quantity):
+                kind = Port
             found.add(kind, key, where)
             one = Observation(about=key, quantity=quantity, unit="count", value=value, at=part.at, evidence=where)
             known = counted.setdefault((key, quantity), one)
@@ -124,6 +132,11 @@ def read(part: Part) -> Iterator[Record]:
     repeated = _repeated(counted)
     yield from (one for one in found.records() if not isinstance(one, Fact) or one.key not in repeated)
     yield from (one for (key, _), one in counted.items() if key not in repeated)
+
+
+def _is_of_port(key: str, name: str, quantity: str) -> bool:
+    """Whether a counter of an unnamed device is that of an RDMA port. ethtool has a few of them, too."""
+    return quantity in _OF_PORTS and (key == UNNAMED or (key.startswith(UNNAMED) and not name.endswith(" phy")))
 
 
 def _repeated(counted: Mapping[tuple[str, str], Observation]) -> set[str]:
@@ -139,8 +152,8 @@ def _repeated(counted: Mapping[tuple[str, str], Observation]) -> set[str]:
     }
 
 
-def _counter(line: str) -> tuple[str, float] | None:
-    """The counter of a line, in the name that all sources use, and its value."""
+def _counter(line: str) -> tuple[str, str, float] | None:
+    """The counter of a line, in its name there and in the name that all sources use, and its value."""
     name, value = entry(line) or ("", "")
     if not _VALUE.fullmatch(value):
         return None
@@ -149,4 +162,4 @@ def _counter(line: str) -> tuple[str, float] | None:
     if quantity is None:
         return None
     count = float(number(value))
-    return ("rx_bytes", count * _WORD) if quantity == "port_rcv_data" else (quantity, count)
+    return (name, "rx_bytes", count * _WORD) if quantity == "port_rcv_data" else (name, quantity, count)

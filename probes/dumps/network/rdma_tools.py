@@ -261,6 +261,11 @@ def _driver(text: str) -> str | None:
     return "efa" if hexadecimal(text) == _AMAZON else None
 
 
+def _chip(text: str) -> str | None:
+    """The type of an adapter of NVIDIA, as ibstat prints it: "MT4129". None for parts of other makers."""
+    return f"MT{text}" if re.fullmatch(r"4[01][0-9]{2}|416[0-9]{2}", text) else None
+
+
 def _lanes(text: str) -> str | None:
     """The text "4X HDR" of "200 Gb/sec (4X HDR)"."""
     found = re.search(r"\(([0-9]{1,2}X[^()]*)\)", text)
@@ -279,6 +284,7 @@ _FIELDS: Mapping[str, tuple[Row, ...]] = {
     "fw_ver": ((Rdma, "firmware", word),),
     "board_id": ((Rdma, "board_id", word),),
     "vendor_id": ((Rdma, "driver", _driver),),
+    "vendor_part_id": ((Rdma, "hca_type", _chip),),
     "State": ((Port, "state", port_state),),
     "state": ((Port, "state", port_state),),
     "Physical state": ((Port, "physical_state", _physical_state),),

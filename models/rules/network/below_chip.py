@@ -1,0 +1,65 @@
+"""Ports in dumps that run far below what their adapter's chip can do, if nothing else in the text says why.
+
+Cards of one chip have several rates, and a port can be cabled to a slower switch. So it is a gap, never a finding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from ...facts.machine import Node, Port, Rdma
+from ...facts.reason import Reason
+from ...facts.records import NotChecked
+from ...facts.units import as_gigabits, from_gigabits
+from ...inventory.snapshot import Snapshot
+from ..core.rule import Rule
+from ..core.wording import gap
+from .port_claims import rate_claim
+from .ports import function_of, titled, up
+
+# Gb/s of the fastest port with this chip, by its number in hca_type (MT4129) and in the PCI ids (0x1021): user manuals
+# of the adapters (docs.nvidia.com/networking, Specifications).
+_RATES: Mapping[int, tuple[str, int]] = {
+    4115: ("ConnectX-4", 100),
+    4119: ("ConnectX-5", 100),
+    4121: ("ConnectX-5 Ex", 100),
+    4123: ("ConnectX-6", 200),
+    4129: ("ConnectX-7", 400),
+    4131: ("ConnectX-8", 800),
+    41692: ("BlueField-3", 400),
+}
+_FABRIC_ONLY = 4129  # older chips are on many Ethernet cards of 10 and 25 Gb/s
+_HALF = 0.5  # cards of half the rate are common: ConnectX-7 of 200 Gb/s
+_HOW = "ibstat of an equal node; mlxlink -d DEVICE -m -e (the rates of the port, of the cable and of the other end)"
+
+
+def _chip(snapshot: Snapshot, port: Port) -> tuple[str, int] | None:
+    adapter, function = snapshot.of(Rdma).get(port.device or port.key.partition("/")[0]), function_of(snapshot, port)
+    named = re.fullmatch(r"MT(\d{4,5})", (adapter and adapter.hca_type) or "")
+    number = int(named[1]) if named else function.device if function and not function.physfn else None
+    if number is None or (port.link_layer != "InfiniBand" and number < _FABRIC_ONLY):
+        return None
+    return _RATES.get(number)
+
+
+def is_unsupported(snapshot: Snapshot, port: Port) -> bool:
+    """Select ports of dumps that are up, on a known chip, and without equal ports or a machine type to compare with."""
+    node = snapshot.of(Node).get("node")
+    guest = bool(node and node.virtual)  # a hypervisor can limit the rate
+    if snapshot.origin != "dumps" or guest or up(port) is False or _chip(snapshot, port) is None:
+        return False
+    claim = rate_claim(snapshot, port)
+    return claim is None or not claim.supports
+
+
+def below(snapshot: Snapshot, port: Port) -> Iterator[NotChecked]:
+    """A gap for a port below half of the rate of its chip."""
+    chip = _chip(snapshot, port)
+    if chip and port.rate and port.rate < _HALF * from_gigabits(chip[1]):
+        most = as_gigabits(from_gigabits(chip[1]))
+        why = f"{titled(port)} runs at {as_gigabits(port.rate)}; ports with a {chip[0]} have up to {most}"
+        yield from gap(snapshot, "Port.rate", port.key, Reason.INCOMPLETE, why, _HOW)
+
+
+RULES = (Rule("nic-rate-low", Port, ("rate",), below, is_unsupported),)
