@@ -16,7 +16,7 @@ from ...report import SEVERITIES, Finding, Severity
 from ..core.log_history import event_evidence, events, has_events, is_history, since, times
 from ..core.rule import Rule
 from ..core.wording import function_name, location
-from .left_out_events import left_out, with_left_out
+from ..pcie.left_out_events import left_out, with_left_out
 from .missing import off_the_bus
 
 _DETAILS = ("aer", "aer corrected")

@@ -1,7 +1,6 @@
 """Tools for RDMA devices and their ports: ibstat, ibstatus, ibv_devinfo, ibdev2netdev, rdma link, show_gids.
 
-infiniband-diags (ibstat(8), ibstatus(8)), rdma-core (ibv_devinfo(1)), iproute2 (rdma-link(8)), the scripts of NVIDIA's
-drivers. The reader does not store GUIDs and GID addresses, because they identify machines.
+Manuals: ibstat(8), ibstatus(8), ibv_devinfo(1), rdma-link(8). GUIDs and GID addresses identify machines: not stored.
 """
 
 from __future__ import annotations
@@ -262,7 +261,7 @@ def _driver(text: str) -> str | None:
 
 
 def _chip(text: str) -> str | None:
-    """The type of an adapter of NVIDIA, as ibstat prints it: "MT4129". None for parts of other makers."""
+    """The type of an adapter of NVIDIA as ibstat prints it, "MT4129"; None for parts of other makers."""
     return f"MT{text}" if re.fullmatch(r"4[01][0-9]{2}|416[0-9]{2}", text) else None
 
 

@@ -23,7 +23,7 @@ from ..core.pci_words import class_of, identity
 from .drivers import GPU_DRIVERS, driver
 from .lspci_errors import DEVICE, DEVICE_STATUS, NAME, STATUS, of_device, uncorrected
 from .lspci_excerpts import ANY_LINE, end_of_function, size_of, without_address
-from .lspci_gaps import gaps, is_unbound
+from .lspci_gaps import gaps, is_unbound, without_state
 from .lspci_hex import ROW, SETPCI, registers, space_of, verbose
 
 __all__ = ["ANY_LINE", "BEGIN", "full_address", "read"]
@@ -73,13 +73,9 @@ def _not_shown(part: Part, blocks: list[_Block]) -> Iterator[Record]:
     """NotChecked records: link states that are missing, and capabilities that only root sees."""
     if "Capabilities: <access denied>" in part.text:
         why = "lspci shows capabilities to root only"
+        how = "sudo lspci -vvv"
         yield NotChecked(
-            what="Pci.width",
-            subject="node",
-            reason=Reason.PERMISSION,
-            path=part.file,
-            detail=why,
-            how="sudo lspci -vvv",
+            what="Pci.width", subject="node", reason=Reason.PERMISSION, path=part.file, detail=why, how=how
         )
     for block in blocks:
         if _DRIVER in block.text and "driver" not in block.fields and not block.lost:
@@ -89,10 +85,7 @@ def _not_shown(part: Part, blocks: list[_Block]) -> Iterator[Record]:
             )
         if not block.lost:
             yield from gaps(Pci(key=block.address, **block.fields), block.text, part.file)
-        if "LnkCap:" in block.text and "LnkSta:" not in block.text and "width" not in block.fields:
-            why = f"{part.file} has the link capability (LnkCap) but not the trained link state (LnkSta)"
-            how = f"sudo lspci -vv -s {block.address}"
-            yield NotChecked(what="Pci.width", subject=block.address, reason=Reason.OTHER, detail=why, how=how)
+        yield from without_state(Pci(key=block.address, **block.fields), block.text, part.file)
 
 
 class _Block:

@@ -52,5 +52,13 @@ def gaps(function: Pci, text: str, file: str) -> Iterator[NotChecked]:
         yield _gap("Pci.bar1", function, file, why, "dmesg of the driver; reset the device or reboot")
 
 
+def without_state(function: Pci, text: str, file: str) -> Iterator[NotChecked]:
+    """A link whose capability is in the text and whose state is not."""
+    if "LnkCap:" in text and "LnkSta:" not in text and function.width is None:
+        why = f"{file} has the link capability (LnkCap) but not the trained link state (LnkSta)"
+        how = f"sudo lspci -vv -s {function.key}"
+        yield NotChecked(what="Pci.width", subject=function.key, reason=Reason.OTHER, detail=why, how=how)
+
+
 def _gap(what: str, function: Pci, file: str, why: str, how: str) -> NotChecked:
     return NotChecked(what=what, subject=function.key, reason=Reason.INCOMPLETE, path=file, detail=why, how=how)

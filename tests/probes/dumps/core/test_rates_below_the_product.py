@@ -50,7 +50,7 @@ Supported Cable Speed              : 0x000000f0 ({})
 ETHTOOL = """\
 Settings for ens1f0np0:
 	Supported link modes:   100000baseCR4/Full
-	                        400000baseCR4/Full
+				400000baseCR4/Full
 	Speed: {}Mb/s
 	Duplex: Full
 	Link detected: yes
