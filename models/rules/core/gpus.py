@@ -152,6 +152,13 @@ def asks_recovery(gpu: Gpu) -> bool:
     return gpu.recovery not in (None, "none", *OF_NODE)
 
 
+def scrubs(gpu: Gpu) -> bool:
+    """Whether the utilization may be that of the driver: without persistence mode it loads for each query and scrubs
+    the memory of a GPU with ECC (nvidia-smi(1), Utilization).
+    """
+    return gpu.persistence is False and gpu.ecc is not False
+
+
 def is_lost(gpu: Gpu) -> bool:
     """Whether the driver reports that the GPU does not answer (NVML_ERROR_GPU_IS_LOST: "GPU is lost")."""
     return gpu.failure is not None and "lost" in gpu.failure.lower()

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from ...facts.gpu import Gpu
 from ...facts.machine import Node
-from ...facts.records import Evidence, Observation
+from ...facts.reason import Reason
+from ...facts.records import Evidence, NotChecked, Observation
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding
 from ..core.gpus import (
@@ -18,6 +19,7 @@ from ..core.gpus import (
     majority,
     oldest_in_last_hour,
     place_of,
+    scrubs,
     subject_of,
 )
 from ..core.rule import Rule
@@ -36,8 +38,24 @@ _TIMES = (
 )
 _SHORTEST = 10.0  # seconds: a shorter span gives no reliable share
 _LOWERED = 0.99  # of the default: a lower value is not rounding
+_AT_LIMIT = 0.9  # of the power limit
+_CAPPED = 0.33  # of the highest clock: the power cap holds a Tesla T4 at 585 of 1590 MHz
 _FULL = 0.95  # utilization: the GPU is not between two kernels
 _SLOW = 0.5  # of the highest clock: a busy GPU without a reason runs near it (L40S 1.0, A100 0.9; nvidia-smi -q)
+
+
+def slowed(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding | NotChecked]:
+    """throttled(), and a gap: a text with the reason alone does not show how much of the clock it takes."""
+    found = list(throttled(snapshot, gpu))
+    yield from found
+    if snapshot.origin == "dumps" and any(one.severity == "info" for one in found) and _is_slow(gpu) is None:
+        yield NotChecked(
+            what="Gpu.clock",
+            subject=subject_of(gpu),
+            reason=Reason.INCOMPLETE,
+            detail=f"{_SOFTWARE}, and the text does not show the clock of the GPU",
+            how="nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE",
+        )
 
 
 def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
@@ -49,7 +67,7 @@ def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     reasons = gpu.clock_reasons or ()
     now = [reason for reason in _HARDWARE if reason in reasons]
     bare = [_BARE] if not now and _BARE in reasons and "idle" not in reasons else []
-    bare = bare or ([_SOFTWARE] if not now and _SOFTWARE in reasons and _is_slow(gpu) is not False else [])
+    bare = bare or ([_SOFTWARE] if not now and _SOFTWARE in reasons and _may_matter(snapshot, gpu) else [])
     spent = [share for row in _TIMES if (share := _share(snapshot, gpu, *row))]
     if not (now or bare or spent) or (bare == [_SOFTWARE] and snapshot.origin != "dumps" and not spent):
         return
@@ -59,7 +77,7 @@ def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     texts = [" and ".join(now or bare) + f" now{state}"] if now or bare else []
     yield Finding(
         code="gpu-throttled",
-        severity="info" if bare == [_SOFTWARE] and not spent and _is_slow(gpu) is None else "warning",
+        severity="info" if bare == [_SOFTWARE] and not spent and not _is_slow(gpu) else "warning",
         confidence="certain" if now else "likely",
         subject=subject_of(gpu),
         subject_name=gpu_name(snapshot, gpu),
@@ -95,6 +113,11 @@ def hot(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         location=place_of(snapshot, gpu),
         evidence=gpu_evidence(gpu, "temperature_margin"),
     )
+
+
+def _may_matter(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Whether a slowdown by software is told: it takes half of the clock, or a text has only this moment."""
+    return _is_slow(gpu) is not False or (snapshot.origin == "dumps" and "idle" not in (gpu.clock_reasons or ()))
 
 
 def _cause(reasons: list[str]) -> tuple[str, str | None]:
@@ -211,6 +234,15 @@ def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
     return None
 
 
+def _may_be_capped(gpu: Gpu) -> bool:
+    """Whether the power cap may explain the clock, in a text without reasons."""
+    if gpu.clock_reasons is not None or not gpu.clock or not gpu.clock_max:
+        return False
+    if gpu.power and gpu.power_limit:
+        return gpu.power >= _AT_LIMIT * gpu.power_limit
+    return gpu.clock >= _CAPPED * gpu.clock_max
+
+
 def unexplained(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """The GPU is in its fastest state and not idle, its clock is far below the highest, and the driver has no reason.
 
@@ -221,12 +253,12 @@ def unexplained(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     """
     clock, most = gpu.clock, gpu.clock_max
     product = gpu_product(snapshot, gpu)
-    full = (gpu.utilization or 0) >= _FULL
+    full = (gpu.utilization or 0) >= _FULL and not scrubs(gpu)
     hidden = gpu.application_clock is None and not (product and product.fabric) and not full
     if not clock or hidden or (gpu.application_clock and clock >= _LOWERED * gpu.application_clock):
         return
     none = gpu.clock_reasons == () or (gpu.clock_reasons is None and full)
-    working = gpu.performance_state == 0 and none and gpu.virtualization != "vGPU"
+    working = (gpu.performance_state == 0 or full) and none and not _may_be_capped(gpu) and gpu.virtualization != "vGPU"
     if not (working and most) or clock >= _SLOW * most or _limit(snapshot, gpu):
         return
     yield Finding(
@@ -249,9 +281,20 @@ def unexplained(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     )
 
 
+def _shows_work(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Select GPUs of which a dump shows whether they work."""
+    return snapshot.origin != "dumps" or gpu.clock_reasons is not None or gpu.utilization is not None
+
+
 RULES = (
-    Rule("gpu-throttled", Gpu, ("clock_reasons",), throttled),
+    Rule("gpu-throttled", Gpu, ("clock_reasons",), slowed),
     Rule("gpu-clocks-limited", Gpu, ("power_limit", "power_limit_default"), limited),
     Rule("gpu-throttled", Gpu, ("temperature_margin",), hot),
-    Rule("gpu-clocks-limited", Gpu, ("clock", "clock_max", "clock_reasons?", "performance_state"), unexplained),
+    Rule(
+        "gpu-clocks-limited",
+        Gpu,
+        ("clock", "clock_max", "clock_reasons?", "utilization?", "performance_state?"),
+        unexplained,
+        _shows_work,
+    ),
 )

@@ -130,7 +130,11 @@ def _rule(row: _Row) -> Rule:
             evidence=gpu_evidence(gpu, row.field),
         )
 
-    return Rule(row.code, Gpu, (row.field,), evaluate)
+    def where(snapshot: Snapshot, gpu: Gpu) -> bool:
+        claim = _claims(snapshot).get((gpu.key, row.field))
+        return snapshot.origin != "dumps" or bool(claim and claim.supports)
+
+    return Rule(row.code, Gpu, (row.field,), evaluate, where)
 
 
 RULES = tuple(_rule(row) for row in _REPORTED)

@@ -24,6 +24,7 @@ from ..core.gpus import (
     latest,
     majority,
     place_of,
+    scrubs,
     subject_of,
 )
 from ..core.machine_expectations import profile
@@ -49,7 +50,7 @@ def busy(gpu: Gpu) -> bool:
     """Whether the GPU works, by its state and clocks, else by its utilization. Its link then runs at full speed."""
     if gpu.clock_reasons is not None:
         return gpu.performance_state == 0 and "idle" not in gpu.clock_reasons
-    return not gpu.performance_state and (gpu.utilization or 0) >= _AT_WORK
+    return not gpu.performance_state and (gpu.utilization or 0) >= _AT_WORK and not scrubs(gpu)
 
 
 def hidden_claims(snapshot: Snapshot) -> Iterator[Claim]:

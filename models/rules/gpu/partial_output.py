@@ -12,8 +12,8 @@ from ..core.rule import Rule
 
 
 def lacks_gpus(snapshot: Snapshot, driver: Driver) -> bool:
-    """Select drivers that count more GPUs than the dumps show, if they show one."""
-    return snapshot.origin == "dumps" and 0 < len(snapshot.of(Gpu)) < (driver.gpus or 0)
+    """Select drivers that count more GPUs than the dumps show."""
+    return snapshot.origin == "dumps" and len(snapshot.of(Gpu)) < (driver.gpus or 0)
 
 
 def absent(snapshot: Snapshot, driver: Driver) -> Iterator[NotChecked]:

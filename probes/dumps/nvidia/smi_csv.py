@@ -14,7 +14,8 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import pci_address
 from ..core.part import Part
-from .smi_fields import WANTED, Card, facts
+from .smi_fields import LOST, WANTED, Card, facts
+from .smi_values import refused_cells
 
 _COLUMN = (
     r"(?:timestamp|driver_version|kmd_version|count|index|name|serial|uuid|pstate|vbios_version|persistence_mode"
@@ -56,6 +57,7 @@ def read(part: Part) -> Iterator[Record]:
                 columns = []  # end of the table
             if len(cells) == len(columns) and not _PER_PROCESS & set(columns):
                 yield from _row(columns, cells, order, part.cite(number, line), part.at)
+                yield from refused_cells(part, number, dict(zip(columns, cells, strict=False)))
                 order += 1
 
 
@@ -77,5 +79,5 @@ def _row(columns: Sequence[str], cells: Sequence[str], order: int, where: Eviden
         return
     numbered = re.fullmatch("[0-9]{1,3}", values.get("index", ""))
     key = f"gpu{int(numbered[0])}" if numbered else address or f"gpu{order}"
-    texts = {name: (text, where) for name, text in values.items() if name in WANTED}
+    texts = {name: (text, where) for name, text in values.items() if name in WANTED or LOST.fullmatch(text)}
     yield from facts(Card(key=key, address=address, texts=texts), at)

@@ -28,7 +28,7 @@ Read = Callable[[str], Any]
 _NOTHING = re.compile(
     r"|\[?(?:N/A|Not Supported|Not Available|Unknown Error|None|Requested functionality has been deprecated)\]?", re.I
 )
-_LOST = re.compile(r"\[?(GPU is lost|GPU requires reset)\]?")
+LOST = re.compile(r"\[?(GPU is lost|GPU requires reset)\]?")
 _NO_NAME = re.compile(r"\[?(Unknown Error|Unknown(?= ?$)|ERR!)\]?")  # a line break can end it after "Unknown"
 _NONE_MEANS = ("recovery", "virtualization")  # fields with "None" as a value
 
@@ -246,7 +246,7 @@ def _take(
     cites: dict[str, Evidence],
     not_checked: list[Record],
 ) -> None:
-    if _LOST.fullmatch(text) or (name == "name" and _NO_NAME.fullmatch(text)):
+    if LOST.fullmatch(text) or (name == "name" and _NO_NAME.fullmatch(text)):
         return  # reported once, as the failure
     try:
         value = _READ[name](text)
@@ -262,9 +262,7 @@ def _take(
 def _failure(card: Card, fields: dict[str, Any], cites: dict[str, Evidence]) -> None:
     """Set `failure`: a lost GPU has that text instead of its values. A GPU without a name does not answer."""
     for called, (text, where) in card.texts.items():
-        gone = _LOST.fullmatch(text) or (
-            called in ("Product Name", "product_name", "name") and _NO_NAME.fullmatch(text)
-        )
+        gone = LOST.fullmatch(text) or (called in ("Product Name", "product_name", "name") and _NO_NAME.fullmatch(text))
         if gone:
             fields["failure"], cites["failure"] = gone[1], where
             return

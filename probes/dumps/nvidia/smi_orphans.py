@@ -33,7 +33,14 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
         )
     ),
     ("Power Limit", _WATTS, "GPU Power Readings/Enforced Power Limit"),
-    ("GPU Current Temp", "[0-9]{1,3} C", "Temperature/GPU Current Temp"),
+    *(
+        (name, "-?[0-9]{1,3} C", f"Temperature/{name}")
+        for name in ("GPU Current Temp", "GPU Slowdown Temp", "GPU T.Limit Temp", "GPU Slowdown T.Limit Temp")
+    ),
+    *((name, "[0-9]{1,3} %", "Utilization/GPU") for name in ("GPU", "Gpu")),
+    ("Channel Repair Pending", _YES, "ECC Errors/Channel Repair Pending"),
+    ("TPC Repair Pending", _YES, "ECC Errors/TPC Repair Pending"),
+    ("Unrepairable Memory", _YES, "Unrepairable Memory"),
     ("Remapping Failure Occurred", _YES, "Remapped Rows/Remapping Failure Occurred"),
     ("Correctable Error", _COUNT, "Remapped Rows/Correctable Error"),
     ("Uncorrectable Error", _COUNT, "Remapped Rows/Uncorrectable Error"),
@@ -67,7 +74,7 @@ _ALONE = (  # names without a heading, with the shape of their values
 )
 _HEADINGS = "PCIe Generation|Link Width|HW Slowdown|Max Clocks|Volatile|Aggregate|GPU Reset Status|MIG Mode"
 # Words of many tools: they count only beside other lines
-_WEAK = ("Pending", "State", "Status", "Idle", "Bus Id", "Summary", "Bandwidth")
+_WEAK = ("Pending", "State", "Status", "Idle", "Bus Id", "Summary", "Bandwidth", "GPU", "Gpu")
 _BY_NAME: Mapping[str, tuple[tuple[str, str], ...]] = {
     name: tuple((shape, path) for other, shape, path in _ROWS if other == name) for name, _, _ in _ROWS
 }

@@ -17,8 +17,9 @@ from ....models.facts.gpu import Driver
 from ....models.facts.records import Evidence, Record
 from ...parsing.nvml_enums import pci_address
 from ..core.part import Part
-from .smi_fields import WANTED, Card, facts
+from .smi_fields import LOST, WANTED, Card, facts
 from .smi_orphans import ANY_LINE, TAG, path_of
+from .smi_values import refused_lines
 
 __all__ = ["ANY_LINE", "BEGIN", "read"]
 
@@ -31,6 +32,8 @@ BEGIN = (
     r"|GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7][ \t]*$"
     rf"|(?:{_HEADINGS})[ \t]*$"
     r"|Fabric[ \t]*\n[ \t]*State[ ]+:"
+    r"|Utilization[ \t]*\n[ \t]*G(?:PU|pu)[ ]+:|Clocks[ \t]*\n[ \t]*Graphics[ ]+:"
+    r"|Temperature[ \t]*\n[ \t]*GPU Current Temp[ ]+:"
     r"|Health[ \t]*\n[ \t]*(?:Summary|Bandwidth|Route Recovery in progress)[ ]+:"
     r"|State[ ]+: (?:Completed|In Progress|Not Started)[ \t]*\n[ \t]*(?:Status|CliqueId)[ ]+:"
     r"|(?:Driver|KMD) Version {5,}: [0-9]|Attached GPUs {5,}: [0-9]|Product Name {5,}: \S"
@@ -123,6 +126,7 @@ def read(part: Part) -> Iterator[Record]:
         _number(run)
         for card in run.cards:
             yield from facts(card, part.at)
+    yield from refused_lines(part)
     if (
         xml
         and "<nvidia_smi_log" in part.text
@@ -160,6 +164,8 @@ def _take(run: _Run, entry: _Entry, part: Part) -> None:
         run.card().indexes.add(value)
     elif name in _HEAD and value is not None and len(above) < 2:
         run.head[_HEAD[name]] = (value, part.cite(*entry.where))
+    elif value is not None and LOST.fullmatch(value):  # whatever the field is
+        run.card().texts.setdefault(name, (value, part.cite(*entry.where)))
     elif name in _TAILS and value is not None and not any(one in _INSTANCES for one in above):
         path = [*above[-2:], name]
         known = any("/".join(path[first:]) in WANTED for first in range(len(path)))
@@ -201,7 +207,7 @@ def _lines(part: Part) -> Iterator[_Entry]:
             name, divided, value = short["name"], ":", short["value"]
         name = name.rstrip(" :")
         ended = listing is not None and depth <= listing
-        if ended or name in _MATTER or name.startswith("GPU "):
+        if ended or name in _MATTER or name.startswith("GPU ") or LOST.fullmatch(value.strip()):
             content = value.strip() if divided else "" if text.endswith(" :") else None
             yield _Entry([above for _, above in open_now], name, content, (number, line))
             listing = depth if name in _USERS else None if ended else listing

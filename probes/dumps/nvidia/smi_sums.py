@@ -48,6 +48,7 @@ _REASONS = (
 )
 _MUST = {"idle", "software power cap", "hardware slowdown", "software thermal slowdown", "hardware thermal slowdown"}
 _HARDWARE = {"hardware slowdown", "hardware thermal slowdown", "hardware power brake"}  # each is sufficient alone
+_SLOWDOWNS = {*_HARDWARE, "software thermal slowdown"}
 _SURE = {"hardware thermal slowdown", "hardware power brake"}  # a fault whatever the other reasons are
 _FAULTS = (
     ("degraded bandwidth", "Bandwidth", "bandwidth", "degraded"),
@@ -149,7 +150,7 @@ def reasons(texts: Texts) -> Iterator[Field]:
     active = tuple(reason for reason, (text, _) in known.items() if text == "Active")
     alone = len(states) == 1 or not _REASON_COLUMNS.isdisjoint(texts)
     told = alone or "idle" in known  # while clocks change, an idle GPU can be slowed down without a fault
-    if known.keys() >= _MUST or (_HARDWARE & set(active) and told) or _SURE & set(active):
+    if known.keys() >= _MUST or (_SLOWDOWNS & set(active) and told) or _SURE & set(active):
         yield (
             "clock_reasons",
             active,

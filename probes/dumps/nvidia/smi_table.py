@@ -110,7 +110,7 @@ def _failed(text: str, where: Evidence) -> Iterator[Record]:
         yield Driver(key="nvidia", gpus=0, cites={"gpus": where})
         return
     failure = re.split("NVML: |because ", text)[1].rstrip(". ")
-    if "ermission" in failure:
+    if "ermission" in failure or failure.startswith("you are not"):  # an administrator
         yield NotChecked(
             what="Gpu",
             subject="node",

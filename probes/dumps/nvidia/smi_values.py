@@ -1,13 +1,16 @@
-"""Values as nvidia-smi prints them. The parsers raise ValueError, with a reason."""
+"""Values as nvidia-smi prints them, and those that it could not read. The parsers raise ValueError, with a reason."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from ....models.facts.reason import Reason
+from ....models.facts.records import NotChecked
 from ....models.facts.units import MIB
 from ...parsing.nvml_enums import clock_reasons, hertz, pcie_speed
 from ...parsing.parsers import count, hexadecimal, pcie_width, shown, word
+from ..core.part import Part
 
 _YES, _NO = ("yes", "enabled", "active", "on", "true", "1"), ("no", "disabled", "not active", "off", "false", "0")
 _COMPUTE = {
@@ -142,3 +145,51 @@ def nvml_status(text: str) -> str:
     if text.lower() not in _STATUSES:
         raise ValueError(f"{shown(text)} is no status of NVML")
     return text
+
+
+# nvmlErrorString() in the place of a value, and "access blocked". "N/A" and "Not Supported" are answers: these are not.
+# The status of the fabric has errors as values, and the names of processes of other users are always refused.
+_ERROR = (
+    r"\[?(?:Unknown Error|Insufficient Permissions|(?:GPU )?[Aa]ccess [Bb]locked[ \w]{0,40}|ERR!|Corrupted infoROM"
+    r"|Insufficient External Power|Insufficient Resources|Timeout|Driver Not Loaded|Interrupt Request Issue"
+    r"|In use by another client|Internal Error|Failure)\]?"
+)
+_CELL = re.compile(_ERROR)
+_OTHERS = ("Name", "process_name", "Status", "status", "fabric.status")
+
+
+def refused_lines(part: Part) -> Iterator[NotChecked]:
+    """One gap for all refused values of `nvidia-smi -q`, as text or XML."""
+    named = ((number, *_named_value(line.strip())) for number, line in part.lines())
+    refused = ((number, name) for number, name, value in named if value and _CELL.fullmatch(value))
+    yield from _gap(part, [(number, name) for number, name in refused if name not in _OTHERS])
+
+
+def _named_value(line: str) -> tuple[str, str]:
+    """The name and the value of "Name : value" or "<name>value</name>"."""
+    if line.startswith("<"):
+        name, _, rest = line[1:].partition(">")
+        return name, rest.removesuffix(f"</{name}>")
+    name, _, value = line.partition(":")
+    return name.rstrip(), value.strip()
+
+
+def refused_cells(part: Part, number: int, values: Mapping[str, str]) -> Iterator[NotChecked]:
+    """One gap for all refused values of a line of CSV."""
+    yield from _gap(
+        part, [(number, name) for name, cell in values.items() if _CELL.fullmatch(cell) and name not in _OTHERS]
+    )
+
+
+def _gap(part: Part, found: list[tuple[int, str]]) -> Iterator[NotChecked]:
+    if found:
+        number, name = found[0]
+        more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        yield NotChecked(
+            what="Gpu.readings",
+            subject="node",
+            reason=Reason.INCOMPLETE,
+            path=part.where(number),
+            detail=f"the driver gives an error instead of a value: {name}{more}",
+            how="run nvidia-smi as root, outside of a container; dmesg | grep NVRM",
+        )
