@@ -49,7 +49,7 @@ def beside(command: str) -> Iterator[None]:
     """A shell command in a process group of its own, until the block ends."""
     process = subprocess.Popen(["sh", "-c", command], start_new_session=True, stdout=subprocess.DEVNULL)
     try:
-        time.sleep(2)
+        time.sleep(2)  # until the command has started and reads the GPU
         yield
     finally:
         os.killpg(process.pid, signal.SIGTERM)

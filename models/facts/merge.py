@@ -34,6 +34,7 @@ _MOMENTARY: Mapping[type[Fact], frozenset[str]] = {
             "clock_reasons",
             "power",
             "temperature",
+            "temperature_margin",
             "memory_used",
             "ecc_corrected",
             "ecc_corrected_lifetime",
@@ -92,17 +93,14 @@ def _merged(several: Sequence[Fact], conflicts: list[Conflict]) -> Fact:
             mine = merged[name]
             if mine is None:
                 merged[name] = theirs
-            elif kind is Mount and name == "free" and theirs < mine:  # of two outputs, the fuller one
-                merged[name] = theirs
-                cites = {**cites, **{cited: at for cited, at in fact.cites.items() if cited == name}}
-            elif mine != theirs and name not in _MOMENTARY.get(kind, ()):
-                kept = next(one for one in several if getattr(one, name) == mine)
+            elif mine != theirs:
+                kept, other = next(one for one in several if getattr(one, name) == mine), fact
                 if is_worse(kind, name, mine, theirs):
                     merged[name] = theirs
                     cites = {**cites, **{cited: at for cited, at in fact.cites.items() if cited == name}}
-                    conflicts.append(Conflict(fact, kept, name))
-                else:
-                    conflicts.append(Conflict(kept, fact, name))
+                    kept, other = fact, kept
+                if name not in _MOMENTARY.get(kind, ()):
+                    conflicts.append(Conflict(kept, other, name))
     # replace() would double the time of this function, and each cycle merges hundreds of facts.
     whole: Fact = kind(key=first.key, cites=cites, **merged)
     return whole

@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 
 from .gpu import Gpu, GpuLink, GpuPair
 from .health import DiskHealth
-from .machine import Array, Net, Nvme, Pci, Port
+from .machine import Array, Mount, Net, Nvme, Pci, Port
 from .records import Fact
 
 # The values of each field that are a fault whatever else is known. A width or a rate is a fault only by comparison.
@@ -27,6 +27,8 @@ STATES: Mapping[type[Fact], Faults] = {
         "sram_threshold": _YES,
         "remap_pending": _YES,
         "remap_failed": _YES,
+        "pending_repairs": frozenset({("memory channel",), ("TPC",), ("memory channel", "TPC")}),
+        "unrepairable": _YES,
         "fabric_state": frozenset({"not started", "in progress"}),
         "fabric_status": _NONE,
     },
@@ -39,9 +41,16 @@ STATES: Mapping[type[Fact], Faults] = {
 }
 
 
+# Numbers of which the smaller one is the fault: active links, degrees below a limit, bytes.
+_LESS: Mapping[type[Fact], frozenset[str]] = {
+    Gpu: frozenset({"nvlinks", "temperature_margin"}),
+    Mount: frozenset({"free"}),
+}
+
+
 def is_worse(kind: type[Fact], field: str, mine: object, theirs: object) -> bool:
     """Whether only `theirs` is a fault, so that it is kept in whatever order the sources are read."""
-    if kind is Gpu and field == "nvlinks":  # active links: the smaller count names an inactive one
-        return cast("int", theirs) < cast("int", mine)
+    if field in _LESS.get(kind, _NONE):
+        return cast("float", theirs) < cast("float", mine)
     faults = STATES.get(kind, {}).get(field, _NONE)
     return theirs in faults and mine not in faults

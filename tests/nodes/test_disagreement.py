@@ -10,6 +10,7 @@ import pytest
 from linkgauge.agent.pipeline.hang_guard import collect_all
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.models.evaluate import evaluate
+from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.records import Evidence, Fact, Record
 from linkgauge.models.facts.states import STATES
 from linkgauge.models.inventory.assemble import assemble
@@ -24,7 +25,8 @@ OF_THE_NODE = {"Gpu", "GpuLink", "Pci", "Port", "Net", "Nvme"}  # kinds that the
 
 @cache
 def _healthy() -> tuple[Record, ...]:
-    return tuple(collect_all(SOURCES, node("hgx-h100")))
+    only_in_dumps = Gpu(key="gpu0", pending_repairs=(), unrepairable=False)
+    return (*collect_all(SOURCES, node("hgx-h100")), only_in_dumps)
 
 
 def _report(records: Sequence[Record]) -> Report:
@@ -35,6 +37,8 @@ def _changed(value: object) -> object:
     """Another value of the same type: a fault for states in words."""
     if isinstance(value, bool):
         return not value
+    if isinstance(value, tuple):
+        return ("TPC",)
     if isinstance(value, (int, float)):
         return value / 2 if isinstance(value, float) else value // 2 if value else 1
     return {"ACTIVE": "DOWN", "completed": "in progress", "live": "dead"}.get(str(value), "other")
@@ -98,3 +102,23 @@ def test_two_outputs_of_one_device_in_one_text(name: str) -> None:
     good, bad = _TWICE[name]
     for text in (f"{good}\n{bad}", f"{bad}\n{good}"):
         assert report_of(text).verdict in ("unknown", "degraded", "failed"), text
+
+
+HOT, COOL = (
+    f"GPU 00000000:1B:00.0\n    Temperature\n        GPU Current Temp : {now} C\n        GPU Slowdown Temp : 89 C\n"
+    for now in (96, 61)
+)
+FULL, FREE = (
+    f"$ df -h\nFilesystem Size Used Avail Use% Mounted on\n/dev/md0 28T {used} /scratch\n"
+    for used in ("28T 0 100%", "2T 26T 8%")
+)
+
+
+@pytest.mark.parametrize("faulty_first", [True, False])
+@pytest.mark.parametrize(("faulty", "healthy", "code"), [(HOT, COOL, "gpu-throttled"), (FULL, FREE, "storage-full")])
+def test_the_worse_of_two_readings_of_a_momentary_value_counts(
+    faulty: str, healthy: str, code: str, faulty_first: bool
+) -> None:
+    """They may be of two times, so they do not contradict each other."""
+    report = report_of("\n".join((faulty, healthy) if faulty_first else (healthy, faulty)))
+    assert [one.code for one in report.findings] == [code]

@@ -14,12 +14,10 @@ from ..core.gpus import (
     gpu_cohort,
     gpu_evidence,
     gpu_name,
-    gpu_product,
     latest,
     majority,
     oldest_in_last_hour,
     place_of,
-    scrubs,
     subject_of,
 )
 from ..core.rule import Rule
@@ -37,11 +35,8 @@ _TIMES = (
     ("clocks_sw_thermal", "software thermal slowdown", 0.1),
 )
 _SHORTEST = 10.0  # seconds: a shorter span gives no reliable share
-_LOWERED = 0.99  # of the default: a lower value is not rounding
-_AT_LIMIT = 0.9  # of the power limit
-_CAPPED = 0.33  # of the highest clock: the power cap holds a Tesla T4 at 585 of 1590 MHz
-_FULL = 0.95  # utilization: the GPU is not between two kernels
-_SLOW = 0.5  # of the highest clock: a busy GPU without a reason runs near it (L40S 1.0, A100 0.9; nvidia-smi -q)
+LOWERED = 0.99  # of the default: a lower value is not rounding
+SLOW = 0.5  # of the highest clock: a busy GPU without a reason runs near it (L40S 1.0, A100 0.9; nvidia-smi -q)
 
 
 def slowed(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding | NotChecked]:
@@ -92,9 +87,9 @@ def throttled(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 
 
 def hot(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """The GPU is as hot as its hardware allows, and the clock reasons do not show it: they are missing, or older."""
+    """The GPU is as hot as its hardware allows, and its clock reasons do not show a slowdown, or are missing."""
     margin = gpu.temperature_margin
-    if margin is None or margin > 0 or any("thermal" in reason for reason in gpu.clock_reasons or ()):
+    if margin is None or margin > 0 or any(throttled(snapshot, gpu)):
         return
     now = f" at {gpu.temperature:.0f} °C" if gpu.temperature is not None else ""
     yield Finding(
@@ -133,7 +128,7 @@ def _is_slow(gpu: Gpu) -> bool | None:
     """Whether the GPU works at less than half of its highest clock. None: not known."""
     if gpu.clock is None or gpu.clock_max is None:
         return None
-    return gpu.clock < _SLOW * gpu.clock_max and "idle" not in (gpu.clock_reasons or ())
+    return gpu.clock < SLOW * gpu.clock_max and "idle" not in (gpu.clock_reasons or ())
 
 
 def _clock(gpu: Gpu) -> str:
@@ -168,12 +163,12 @@ def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     Locked clocks cannot be read. Limits that an operator lowered on purpose belong in the site file. A limit that is
     the same on all GPUs of the node gives one finding.
     """
-    limit = _limit(snapshot, gpu)
+    limit = limit_of(snapshot, gpu)
     if limit is None:
         return
     text, expected, observed, unit, fields, basis = limit
     gpus = list(snapshot.of(Gpu).values())
-    everyone = len(gpus) > 1 and all(_limit(snapshot, other) == limit for other in gpus)
+    everyone = len(gpus) > 1 and all(limit_of(snapshot, other) == limit for other in gpus)
     if everyone and gpu is not gpus[0]:
         return
     whom = f"each of the {len(gpus)} GPUs" if everyone else gpu_name(snapshot, gpu)
@@ -200,7 +195,8 @@ def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 _Limit = tuple[str, float, float, str, tuple[str, ...], Basis]
 
 
-def _limit(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
+def limit_of(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
+    """The limit that was lowered. None: no limit is known to be low."""
     return _power(gpu) or _application_clock(snapshot, gpu)
 
 
@@ -213,7 +209,7 @@ def _power(gpu: Gpu) -> _Limit | None:
     limit, default = gpu.power_limit, gpu.power_limit_default
     if "Laptop" in (gpu.name or ""):
         return None  # its limit changes with the power of the processor and the battery (NVIDIA Dynamic Boost)
-    if not limit or not default or limit >= _LOWERED * default:
+    if not limit or not default or limit >= LOWERED * default:
         return None
     text = f"its power limit is {limit:.0f} W, the default is {default:.0f} W"
     return text, default, limit, "watts", ("power_limit", "power_limit_default"), "capability"
@@ -225,76 +221,17 @@ def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
     most = majority(other.application_clock for other in gpu_cohort(snapshot, gpu))
     if not clock:
         return None
-    if default and clock < _LOWERED * default:
+    if default and clock < LOWERED * default:
         text = f"its application clock is {clock / 1e6:,.0f} MHz, the default is {default / 1e6:,.0f} MHz"
         return text, default, clock, "hertz", ("application_clock", "application_clock_default"), "capability"
-    if most and clock < _LOWERED * most:
+    if most and clock < LOWERED * most:
         text = f"its application clock of {clock / 1e6:,.0f} MHz is below that of its equals, {most / 1e6:,.0f} MHz"
         return text, most, clock, "hertz", ("application_clock",), "kin"
     return None
-
-
-def _may_be_capped(gpu: Gpu) -> bool:
-    """Whether the power cap may explain the clock, in a text without reasons."""
-    if gpu.clock_reasons is not None or not gpu.clock or not gpu.clock_max:
-        return False
-    if gpu.power and gpu.power_limit:
-        return gpu.power >= _AT_LIMIT * gpu.power_limit
-    return gpu.clock >= _CAPPED * gpu.clock_max
-
-
-def unexplained(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
-    """The GPU is in its fastest state and not idle, its clock is far below the highest, and the driver has no reason.
-
-    A clock that an operator locked (nvidia-smi -lgc) can look the same. So does an application clock that is that low
-    by default (585 of 1590 MHz on a Tesla T4): such a GPU keeps it while a process holds the GPU without any work.
-    Recent drivers hide the application clock. Then only GPUs of a baseboard are checked, which report that they idle,
-    and those whose utilization shows that they work.
-    """
-    clock, most = gpu.clock, gpu.clock_max
-    product = gpu_product(snapshot, gpu)
-    full = (gpu.utilization or 0) >= _FULL and not scrubs(gpu)
-    hidden = gpu.application_clock is None and not (product and product.fabric) and not full
-    if not clock or hidden or (gpu.application_clock and clock >= _LOWERED * gpu.application_clock):
-        return
-    none = gpu.clock_reasons == () or (gpu.clock_reasons is None and full)
-    working = (gpu.performance_state == 0 or full) and none and not _may_be_capped(gpu) and gpu.virtualization != "vGPU"
-    if not (working and most) or clock >= _SLOW * most or _limit(snapshot, gpu):
-        return
-    yield Finding(
-        code="gpu-clocks-limited",
-        severity="warning",
-        confidence="likely",
-        subject=subject_of(gpu),
-        subject_name=gpu_name(snapshot, gpu),
-        message=f"{gpu_name(snapshot, gpu)} works at {clock / 1e6:,.0f} MHz of {most / 1e6:,.0f} MHz, "
-        f"and {'its driver' if gpu.clock_reasons is not None else 'the text'} names no reason",
-        expected=most,
-        observed=clock,
-        unit="hertz",
-        basis="capability",
-        expected_source="the highest clock of the GPU",
-        cause="a locked clock, or firmware that lowers the clock and does not report it",
-        case="no reason",
-        location=place_of(snapshot, gpu),
-        evidence=gpu_evidence(gpu, "clock", "clock_max", "performance_state", "clock_reasons", "utilization"),
-    )
-
-
-def _shows_work(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """Select GPUs of which a dump shows whether they work."""
-    return snapshot.origin != "dumps" or gpu.clock_reasons is not None or gpu.utilization is not None
 
 
 RULES = (
     Rule("gpu-throttled", Gpu, ("clock_reasons",), slowed),
     Rule("gpu-clocks-limited", Gpu, ("power_limit", "power_limit_default"), limited),
     Rule("gpu-throttled", Gpu, ("temperature_margin",), hot),
-    Rule(
-        "gpu-clocks-limited",
-        Gpu,
-        ("clock", "clock_max", "clock_reasons?", "utilization?", "performance_state?"),
-        unexplained,
-        _shows_work,
-    ),
 )

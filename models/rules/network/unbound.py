@@ -18,7 +18,7 @@ _MELLANOX = 0x15B3
 
 
 def is_unbound(snapshot: Snapshot, function: Pci) -> bool:
-    """Select NICs of fabrics, and GPUs of AMD, of which the text says that no driver is bound."""
+    """Select NICs of fabrics and GPUs of AMD without a driver, in dumps."""
     if snapshot.origin != "dumps" or function.driver != "" or function.physfn or function.lost:
         return False
     kind = kind_of(function)

@@ -1,7 +1,7 @@
 """Bus errors that the kernel counted and did not write to its log, because there were too many of them.
 
 The kernel writes ten messages in five seconds and then the number of those that it left out (lib/ratelimit.c). The line
-does not say whether they were correctable, and often not of which device.
+does not say whether they were correctable. Often it names no device.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lines of logs that stand for many: messages that the kernel left out, and lines that rsyslog did not repeat."""
+"""Log lines that stand for many: the kernel left messages out, or rsyslog wrote equal lines once."""
 
 from __future__ import annotations
 
