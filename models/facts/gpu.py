@@ -125,4 +125,5 @@ class GpuPair(Fact, frozen=True, kw_only=True):
     nvlinks: int | None = (
         None  # active NVLinks between the two, or to their switches, as nvidia-smi topo -m counts them
     )
+    kind: str | None = None  # "xgmi", "pcie": of the connection, also over several hops
     path: str | None = None  # nearest common ancestor in NVML's words: "INTERNAL", "PIX", "PXB", "PHB", "NODE", "SYS"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from ...facts.gpu import Gpu, GpuLink
+from ...facts.gpu import Gpu, GpuLink, GpuPair
 from ...facts.records import Evidence
 from ...facts.units import as_gigabytes
 from ...inventory.cohorts import strict_majority
@@ -88,15 +88,19 @@ def _xgmi(snapshot: Snapshot, gpu: Gpu) -> Iterator[Claim]:
 
 @once_per_snapshot
 def _xgmi_counts(snapshot: Snapshot) -> Mapping[str, int]:
-    """The number of active links of each GPU with xGMI links whose state was read."""
+    """The number of active xGMI links of each GPU. In a text without links, the number of GPUs that it reaches over
+    xGMI. Empty if no GPU has such a link.
+    """
     found: dict[str, int] = defaultdict(int)
     for key, link in snapshot.of(GpuLink).items():
         if link.kind == "xgmi" and link.active is not None:
             found[key.partition("/")[0]] += link.active
-    gpus = snapshot.of(Gpu).values()
-    if found and snapshot.origin == "dumps":  # a matrix of pairs lists no link of a GPU that reaches none over xGMI
-        names = {gpu.name for gpu in gpus if gpu.key in found}
-        found |= {gpu.key: 0 for gpu in gpus if gpu.key not in found and gpu.name in names}
+    has_links = bool(found)
+    for pair in snapshot.of(GpuPair).values():  # a GPU without links, and a matrix of kinds alone
+        for end in (pair.a, pair.b) if pair.kind else ():
+            found[str(end)] += pair.kind == "xgmi" and not has_links
+    if not any(found.values()):
+        return {}
     return {key: count for key, count in found.items() if key in snapshot.of(Gpu)}
 
 
@@ -114,8 +118,9 @@ def fewer(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
                 subject=claim.subject,
                 subject_name=gpu_name(snapshot, gpu),
                 message=f"{gpu_name(snapshot, gpu)} has {claim.observed:.0f} active xGMI links"
-                + (f" ({named} inactive); " if named else "; ")
-                + against.source,
+                f" ({named} inactive); {against.source}"
+                if links
+                else f"{gpu_name(snapshot, gpu)} reaches {claim.observed:.0f} GPUs over xGMI; {against.source}",
                 expected=against.least,
                 observed=claim.observed,
                 unit="links",

@@ -31,14 +31,14 @@ class Connection(Struct, frozen=True):
 
     @property
     def links(self) -> int:
-        """The number of direct links to the peer. 1 if the output has only the kind of the link."""
+        """The number of direct links to the peer; 0 if the output has neither a hop count, a weight nor a bandwidth."""
         if self.kind != XGMI:
             return 0
         if self.min_bandwidth and self.max_bandwidth and self.min_bandwidth <= self.max_bandwidth:
             return min(self.max_bandwidth // self.min_bandwidth, _MOST_LINKS)
         if self.hops is not None:
             return int(self.hops == 1)
-        return int(self.weight is None or 0 < self.weight <= _ONE_HOP)
+        return int(self.weight is not None and 0 < self.weight <= _ONE_HOP)
 
 
 class AmdReading(Struct):
@@ -59,11 +59,7 @@ def add_links(found: FactCollector, gpu: int, peers: Mapping[int, Connection], a
             continue
         for key in (gpu, peer):
             found.add(Gpu, f"gpu{key}", connection.where)
-        if connection.access is not None:
-            a, b = sorted((gpu, peer))
-            allowed = "ok" if connection.access else "not supported"
-            pair = {"a": f"gpu{a}", "b": f"gpu{b}", "read": allowed, "write": allowed}
-            found.add(GpuPair, f"gpu{a}-gpu{b}", connection.where, **pair)
+        _add_pair(found, *sorted((gpu, peer)), connection)
         rate = (
             from_gigabytes(connection.min_bandwidth / 1000)
             if connection.min_bandwidth and connection.max_bandwidth
@@ -82,3 +78,14 @@ def add_links(found: FactCollector, gpu: int, peers: Mapping[int, Connection], a
                 remote_kind="gpu",
             )
             number += 1
+
+
+def _add_pair(found: FactCollector, a: int, b: int, connection: Connection) -> None:
+    """Collect what the output says of the pair: the kind of its connection, over however many hops, and its access."""
+    known: dict[str, str] = {}
+    if connection.kind in (XGMI, "PCIE"):
+        known["kind"] = connection.kind.lower()
+    if connection.access is not None:
+        known["read"] = known["write"] = "ok" if connection.access else "not supported"
+    if known:
+        found.add(GpuPair, f"gpu{a}-gpu{b}", connection.where, a=f"gpu{a}", b=f"gpu{b}", **known)

@@ -119,7 +119,7 @@ class _Block:
             self._windows()
             if self.fields.get("driver") not in (None, *GPU_DRIVERS):
                 del self.fields["driver"], self.cites["driver"]
-        if not virtual and _DRIVER not in text and (at := is_unbound(text)):
+        if not virtual and (at := is_unbound(text)):
             self.fields["driver"] = ""
             self.cites["driver"] = part.cite(line + text.count("\n", 0, at), text[at:].partition("\n")[0])
 

@@ -23,6 +23,7 @@ _NO_LANES = re.compile(r"LnkSta:\s+Speed [^\n,]{1,30}, Width x0(?=[ ,(\n]|$)")
 _OFF = re.compile(
     r"^[ \t]*(?:Control: I/O[+-] Mem-|(?:Region [0-9]: )?Memory at [^\n]{1,60} \[disabled\])", re.MULTILINE
 )
+_IDLE = re.compile(r"^[ \t]+(?:Control: [^\n]{1,40}\bBusMaster-|Flags: (?![^\n]*bus master))", re.MULTILINE)
 _OCCUPIED = "PresDet+"  # SltSta of a port: a device is in the slot
 _PORT = re.compile(r"Express \(v\d\) (?:Root|Downstream) Port \([^\n)]{0,20}Slot\+\)")
 
@@ -30,15 +31,28 @@ _PORT = re.compile(r"Express \(v\d\) (?:Root|Downstream) Port \([^\n)]{0,20}Slot
 def is_unbound(text: str) -> int:
     """The position of the line with the modules, if the lines of the function show that no driver is bound; else 0.
 
-    `text` has no line of a driver. A search for a few words may have dropped it: then the other lines are missing, too.
+    A missing line of the driver alone shows nothing: it may be lost. The drivers of GPUs and NICs switch bus mastering
+    on, and the kernel switches it off when none is bound (pci_disable_device).
+    """
+    return _unnamed(text) if _IDLE.search(text) else 0
+
+
+def _unnamed(text: str) -> int:
+    """The position of the line with the modules, if the line of the driver before it is missing; else 0.
+
+    A search for a few words may have dropped it: then the other lines are missing, too.
     """
     modules, subsystem = _MODULES.search(text), _SUBSYSTEM.search(text)
-    return modules.start() if modules and subsystem and subsystem.start() < modules.start() else 0
+    listed = modules and subsystem and subsystem.start() < modules.start()
+    return modules.start() if modules and listed and "Kernel driver in use:" not in text else 0
 
 
 def gaps(function: Pci, text: str, file: str) -> Iterator[NotChecked]:
-    """A link without lanes, and memory that is switched off below a driver that uses it."""
+    """A line of a driver that is missing, a link without lanes, and memory that is off below a driver that uses it."""
     kind = kind_of(function)
+    if kind in _OF_JOBS and function.driver is None and _unnamed(text):
+        why = "the modules for the device are listed, and the line of its driver is missing: no driver, or a lost line"
+        yield _gap("Pci.driver", function, file, why, f"lspci -k -s {function.key}; dmesg of the driver")
     if _NO_LANES.search(text) and "Virtual Function" not in text:
         occupied = kind == "bridge" and _OCCUPIED in text and _PORT.search(text)
         if occupied:
