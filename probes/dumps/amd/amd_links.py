@@ -59,7 +59,7 @@ def add_links(found: FactCollector, gpu: int, peers: Mapping[int, Connection], a
             continue
         for key in (gpu, peer):
             found.add(Gpu, f"gpu{key}", connection.where)
-        _add_pair(found, *sorted((gpu, peer)), connection)
+        _add_pair(found, min(gpu, peer), max(gpu, peer), connection)
         rate = (
             from_gigabytes(connection.min_bandwidth / 1000)
             if connection.min_bandwidth and connection.max_bandwidth
