@@ -96,8 +96,8 @@ def state_bytes(
     Rajbhandari and others, "ZeRO" (2020): 16 bytes per parameter for Adam in mixed precision. Stage 1 shards the 12
     bytes of the optimizer, stage 2 also gradients, stage 3 everything.
     """
-    kinds = ((weights, 3), (gradients, 2), (optimizer, 1))
-    return parameters * sum(width / (ranks if stage >= first else 1) for width, first in kinds)
+    whole = (weights if stage < 3 else 0) + (gradients if stage < 2 else 0) + (optimizer if stage < 1 else 0)
+    return parameters * (whole + (weights + gradients + optimizer - whole) / ranks)
 
 
 def state_traffic(stage: int) -> float:

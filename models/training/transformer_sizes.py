@@ -1,8 +1,15 @@
-"""Quantities that follow from a model's sizes: parameters, work per token, activations for the backward pass."""
+"""Quantities that follow from a model's sizes: parameters, work per token, activations for the backward pass.
+
+A sweep asks for the same model 20,000 times, so those that need several products are cached.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ..site.schema import Network
+
+_cached = lru_cache(maxsize=64)
 
 
 def layer_attention(network: Network) -> int:
@@ -37,6 +44,7 @@ def embedding(network: Network) -> int:
     return network.vocabulary * network.width
 
 
+@_cached
 def outside_experts(network: Network) -> int:
     """Parameters that every token uses, in all layers."""
     moe = expert_layers(network)
@@ -44,6 +52,7 @@ def outside_experts(network: Network) -> int:
     return network.layers * layer_attention(network) + dense
 
 
+@_cached
 def in_experts(network: Network) -> int:
     """Parameters of all selectable experts of all layers."""
     return expert_layers(network) * network.experts * expert(network)
@@ -55,12 +64,14 @@ def parameters(network: Network) -> int:
     return outside_experts(network) + in_experts(network) + matrices * embedding(network)
 
 
+@_cached
 def active_parameters(network: Network) -> int:
     """Parameters that one token uses: selected experts only, and the output matrix."""
     chosen = expert_layers(network) * network.active * expert(network)
     return outside_experts(network) + chosen + embedding(network)
 
 
+@_cached
 def forward_flops(network: Network, sequence: int) -> float:
     """For one token: 2 per parameter, and attention to half of the sequence (causal).
 
@@ -75,6 +86,7 @@ def attention_flops(network: Network, sequence: int) -> float:
     return 2.0 * sequence * network.heads * network.head * network.layers
 
 
+@_cached
 def activation_bytes(network: Network) -> float:
     """Minimum bytes per token and layer for the backward pass, in bf16.
 
