@@ -36,7 +36,7 @@ class Published(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tokens: float | None = None
     source: str
     held_back: bool = False
-    later: bool = False  # held back, and collected after the formulas before the present ones were chosen
+    round: int = 1  # 2 and 3 were collected after the formulas of the round before were chosen
 
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,7 +70,10 @@ def main() -> int:
     print()
     _print_summary("fitted sources", [one for one in results if not one.run.held_back])
     _print_summary("held back", [one for one in results if one.run.held_back])
-    _print_summary("of these, of the later pages", [one for one in results if one.run.later])
+    for number in (1, 2, 3):
+        mine = [one for one in results if one.run.held_back and one.run.round == number]
+        _print_summary(f"of these, round {number}", mine)
+    _print_repeated(results)
     return 0
 
 
@@ -122,6 +125,20 @@ def _print_summary(what: str, results: Sequence[Result]) -> None:
             f"- {what}, {kind}: median absolute error {middle:.0%} of {len(mine)} runs, {inside} between fastest and "
             f"slowest, median slowest/fastest {ratio:.2f}"
         )
+
+
+def _print_repeated(results: Sequence[Result]) -> None:
+    """By how much runs differ whose model, machine and layout are equal, and that an estimate cannot tell apart."""
+    equal: dict[tuple[str, str, str, float], list[float]] = {}
+    for one in results:
+        what = one.run.model, one.run.machine, one.run.layout, one.run.sequences / one.run.gpus
+        equal.setdefault(what, []).append(one.published)
+    factors = [max(times) / min(times) for times in equal.values() if len(times) > 1]
+    print(
+        f"- published times of equal layouts, {len(factors)} layouts: longest/shortest has median "
+        f"{statistics.median(factors):.2f}, above 1.2 for {sum(one > 1.2 for one in factors)}, at most "
+        f"{max(factors):.2f}"
+    )
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ PARTS: Mapping[str, str] = {
     "green": "#009e73",
     "grey": "#999999",
     "sky": "#56b4e9",
+    "brown": "#8c564b",
 }
 STATES = ("good", "warning", "critical", "unread")
 

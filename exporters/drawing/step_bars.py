@@ -13,7 +13,7 @@ from .palette import PARTS
 from .shapes import SMALL, Drawing, Label, Line, Rectangle, cut, text_width
 from .svg import svg_file
 
-_NAMES = (COMPUTE, "tensor", "context", "expert", "data", "pipeline", BUBBLE, "optimizer")
+_NAMES = (COMPUTE, "tensor", "context", "expert", "data", "pipeline", "launch", BUBBLE, "optimizer")
 _STYLES = dict(zip(_NAMES, PARTS, strict=True))
 _MOST = 30  # layouts in one picture
 _WIDTH, _TOP, _BOTTOM = 960.0, 52.0, 58.0

@@ -43,7 +43,7 @@ def _row(step: Step) -> dict[str, object]:
         "waits": share,
         **{
             f"waited_{name}": step.waits[name].shown if name in step.waits else 0.0
-            for name in ("tensor", "context", "expert", "pipeline", "data")
+            for name in ("tensor", "context", "expert", "pipeline", "data", "launch")
         },
         f"waited_{BUBBLE}": step.bubble,
         COMPUTE: step.compute,

@@ -31,6 +31,7 @@ _SAYS = {
     "expert": "its expert messages",
     "data": "gradients and weights",
     "pipeline": "messages between stages",
+    "launch": "the host, which launches kernels more slowly than the GPU computes: a larger micro, or graphs",
     BUBBLE: "stages that wait for the first and the last micro-batch",
 }
 
@@ -146,9 +147,9 @@ def _heading(plan: Plan, layout: bool = True, chosen: int = 0) -> Iterator[str]:
     yield ""
 
 
-# bench/accuracy/training_runs.py: 20 of 45 runs; one of 54 of dense models
+# bench/accuracy/training_runs.py: 47 of 132 runs; one of 54 of dense models
 _MIXTURES = (
-    "of the published runs with mixtures of experts, four of nine took longer than that, up to 3.4 times the step: "
+    "of the published runs with mixtures of experts, one of three took longer than that, up to 2.8 times the step: "
     "measure one node first"
 )
 
@@ -194,7 +195,7 @@ def _parts(step: Step) -> Iterator[str]:
     yield _part("computing", None, None, step.compute, step, "")
     layout = step.layout
     for name, wait in step.waits.items():
-        yield _part(name, getattr(layout, name), wait.seconds, wait.shown, step, _OVER.get(wait.held, wait.held))
+        yield _part(name, getattr(layout, name, None), wait.seconds, wait.shown, step, _OVER.get(wait.held, wait.held))
     if layout.pipeline > 1:
         yield _part(BUBBLE, layout.pipeline, None, step.bubble, step, "")
     yield _part("optimizer", None, None, step.update, step, "memory")

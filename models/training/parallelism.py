@@ -35,6 +35,8 @@ FLAGS: dict[str, tuple[str, bool | str]] = {
     "dualpipe": ("schedule", "dualpipe"),
     "deepep": ("per_node", True),
     "vocab": ("vocabulary", True),
+    "overlap": ("overlap", True),
+    "graphs": ("graphs", True),
 }
 
 
@@ -74,6 +76,8 @@ class Layout(Struct, frozen=True):
     schedule: Schedule = "1f1b"  # of micro-batches over the stages
     per_node: bool = False  # a token crosses the network once per node and is forwarded over NVLink
     vocabulary: bool = False  # all stages share the output matrix
+    overlap: bool = False  # messages to experts during the compute of another micro-batch, without DualPipe
+    graphs: bool = False  # one CUDA graph replays the whole step, so the host launches no kernels
 
     @property
     def gpus(self) -> int:

@@ -28,7 +28,7 @@ class Plan(Struct, frozen=True):
     job: Job
     cluster: Cluster
     step: Step
-    binds: str  # the limit: compute, tensor, expert, pipeline, data or bubble
+    binds: str  # the limit: compute, tensor, context, expert, pipeline, data, launch or bubble
     waits: float  # share of the step for the limit
     tokens: float  # per GPU and step
     exchanged: float  # tokens per GPU between two exchanges of gradients: the step; with zero=2 or 3 a micro-batch
@@ -80,10 +80,12 @@ def _check_precision(precision: str, cluster: Cluster) -> None:
 
 
 def binding(step: Step) -> tuple[str, float]:
-    """The longest wait of a step and its share of the step; compute if no wait is significant."""
+    """The longest wait of a step and its share of the step; compute if no wait is significant. If the GPU waits for
+    the host, shorter messages save nothing.
+    """
     waits = {name: wait.shown for name, wait in step.waits.items()}
     waits[BUBBLE] = step.bubble
-    name = max(waits, key=lambda one: waits[one])
+    name = "launch" if waits.get("launch", 0.0) >= _NOTHING * step.usual else max(waits, key=lambda one: waits[one])
     if waits[name] < _NOTHING * step.usual:
         return COMPUTE, step.compute / step.usual
     return name, waits[name] / step.usual

@@ -5,8 +5,8 @@ with compute. `usual` assumes the overlap of Megatron-LM and FSDP (Narayanan and
 2022): gradients during the last backward pass, sharded weights during the neighbouring layers, and messages between
 stages. Tensor and expert messages do not overlap: the next product needs them. Keys and values of other context ranks
 arrive during the attention to those before (Liu and others, "Ring Attention", 2023). DualPipe computes another
-micro-batch during expert messages (DeepSeek-V3 technical report, 3.2.1). `fastest` and `slowest` have faster and slower
-compute, and more and less overlap: nine of ten of the fitted runs are between them.
+micro-batch during expert messages (DeepSeek-V3 technical report, 3.2.1), and so does `overlap`. `fastest` and
+`slowest` have faster and slower compute, and more and less overlap: five of six of the fitted runs are between them.
 """
 
 from __future__ import annotations
@@ -26,17 +26,13 @@ from .expert_messages import exchange
 from .memory import Memory, memory_of
 from .parallelism import Job, Layout
 from .roofline import BF16, bubble, zero_bubble
+from .stage_compute import launches, matrix_products, other_operations, passed_layers
 
-# Three numbers fitted to published runs (bench/accuracy/plan.py and training_runs.py, without the sources held back):
-# matrix products in a model run at EFFICIENCY of the best rate; the other operations (norms, activations, routing) move
-# _MOVED times the stored activations through memory, and mixtures of many small experts spend a third of their time
-# there; _SHOWN of the time of gathered weights is not hidden even behind enough compute, because the messages take
-# compute units and memory from it.
-EFFICIENCY = 0.8
-_MOVED = 28
+# _SHOWN of the time of gathered weights, and of messages to experts beside compute, is not hidden even behind enough
+# compute, because the messages take compute units and memory from it. Fitted, as the numbers of stage_compute.py.
 _SHOWN = 0.3
-# Nine of ten of these runs are between compute faster by SPREAD with _VARIES of the waiting time hidden, and compute
-# slower by SPREAD with _VARIES of the hidden time waited for. No other pair has as many within a range 2 % narrower.
+# Five of six of the fitted runs are between compute faster by SPREAD with _VARIES of the waiting time hidden, and
+# compute slower by SPREAD with _VARIES of the hidden time waited for.
 SPREAD = 1.2
 _VARIES = 0.3
 _OPTIMIZER = 28  # bytes read and written per parameter: 12 of states both ways, gradient, weight
@@ -73,7 +69,7 @@ class Step(Struct, frozen=True):
 def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = None) -> Step:
     """The step of a possible layout. `paces` caches the timing of GPU groups between calls for one cluster."""
     known = {} if paces is None else paces
-    compute = _products(job, layout, cluster) + (moved := _moved(job, layout, cluster))
+    compute = matrix_products(job, layout, cluster) + (moved := other_operations(job, layout, cluster))
     times = {
         "tensor": _tensor(job, layout, cluster, known),
         "context": _context(job, layout, cluster, known),
@@ -89,28 +85,36 @@ def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = No
     }
     update = _OPTIMIZER * _own_parameters(job, layout) / (cluster.gpu.memory_rate or math.inf)
     idle = _idle(layout, layout.micro_batches(job), job.network)
+    launch = launches(job, layout)
     inside = compute + sum(wait.shown for name, wait in waits.items() if name not in _OUTSIDE)
-    usual = _before_update(compute, waits, idle) + update
+    usual = _before_update(compute, waits, idle, launch) + update
     work = 3 * sizes.forward_flops(job.network, job.sequence) * job.tokens
     return Step(
         layout=layout,
         compute=compute,
         moved=moved,
-        bubble=inside * idle,
-        waits=waits,
+        bubble=max(inside, launch) * idle,
+        waits={**waits, "launch": Wait(launch, launch - inside, "host")} if launch > inside else waits,
         update=update,
-        fastest=_before_update(compute / SPREAD, waits, idle, waited=1 - _VARIES) + update,
+        fastest=_before_update(compute / SPREAD, waits, idle, launch / SPREAD, waited=1 - _VARIES) + update,
         usual=usual,
-        slowest=_before_update(compute * SPREAD, waits, idle, hidden=_VARIES) + update,
+        slowest=_before_update(compute * SPREAD, waits, idle, launch * SPREAD, hidden=_VARIES) + update,
         utilisation=work / (layout.gpus * cluster.peak(layout.precision) * usual),
         memory=memory_of(job, layout),
     )
 
 
 def _before_update(
-    compute: float, waits: Mapping[str, Wait], idle: float, waited: float = 1.0, hidden: float = 0.0
+    compute: float,
+    waits: Mapping[str, Wait],
+    idle: float,
+    launch: float,
+    waited: float = 1.0,
+    hidden: float = 0.0,
 ) -> float:
-    """Seconds with these shares of the usual waits, and of the time of messages that usually is hidden."""
+    """Seconds with these shares of the usual waits, and of the time of messages that usually is hidden. The slower of
+    the GPU and of the host, which launches its kernels, counts.
+    """
     inside, outside = compute, 0.0
     for name, wait in waits.items():
         took = waited * wait.shown + hidden * (wait.seconds - wait.shown)
@@ -118,7 +122,7 @@ def _before_update(
             outside += took
         else:
             inside += took
-    return inside * (1 + idle) + outside
+    return max(inside, launch) * (1 + idle) + outside
 
 
 def _idle(layout: Layout, batches: int, network: Network) -> float:
@@ -136,8 +140,8 @@ def _hidden(job: Job, layout: Layout, compute: float, times: Mapping[str, float]
 
     Unsharded gradients, or those reduced once per step, are ready in the last backward pass.
     """
-    during = compute - times["pipeline"] if layout.schedule == "dualpipe" else 0.0
-    expert = min(times["expert"], max(0.0, during))
+    during = compute - times["pipeline"] if layout.schedule == "dualpipe" or layout.overlap else 0.0
+    expert = min((1 - _SHOWN * layout.overlap) * times["expert"], max(0.0, during))
     left = max(0.0, compute - times["pipeline"] - expert)
     attention = sizes.attention_flops(job.network, job.sequence) / sizes.forward_flops(job.network, job.sequence)
     sharded = layout.zero == 3
@@ -150,55 +154,11 @@ def _hidden(job: Job, layout: Layout, compute: float, times: Mapping[str, float]
     }
 
 
-def _products(job: Job, layout: Layout, cluster: Cluster) -> float:
-    """Matrix products, on the stage with most work. At least the time to read its weights for each micro-batch."""
-    network = job.network
-    passes = 3 + layout.repeated(network)
-    each = sizes.forward_flops(network, job.sequence)
-    work = passes * each * job.tokens / layout.gpus * _largest_stage(job, layout)
-    low = 2 * (sizes.active_parameters(network) - sizes.embedding(network)) / each
-    saved = low * (1 - cluster.flops / cluster.peak(layout.precision))  # what slows products stays as it is
-    weights = sizes.outside_experts(network) + sizes.in_experts(network) / layout.expert
-    read = passes * BF16 * weights * _uneven(job, layout) / layout.pipeline / layout.tensor * layout.micro_batches(job)
-    return max(work / cluster.reached * (1 / EFFICIENCY - saved), read / (cluster.gpu.memory_rate or math.inf))
-
-
-def _moved(job: Job, layout: Layout, cluster: Cluster) -> float:
-    """Operations outside matrix products: the stored activations, moved several times through memory."""
-    passes = 3 + layout.repeated(job.network)
-    stored = sizes.activation_bytes(job.network) * job.network.layers * job.tokens / layout.gpus * _uneven(job, layout)
-    return passes / 3 * _MOVED * stored / (cluster.gpu.memory_rate or math.inf)
-
-
-def _uneven(job: Job, layout: Layout) -> float:
-    """Layers of the largest stage, relative to the mean."""
-    return math.ceil(job.network.layers / layout.pipeline) * layout.pipeline / job.network.layers
-
-
-def _largest_stage(job: Job, layout: Layout) -> float:
-    """Work of the stage with most of it, relative to the mean. The last stage has the output matrix, and layers less
-    if they do not divide (Yeung and others, "Balancing Pipeline Parallelism with Vocabulary Parallelism", 2024).
-    """
-    whole, output = sizes.forward_flops(job.network, job.sequence), 2 * sizes.embedding(job.network)
-    layer = (whole - output) / job.network.layers
-    most = math.ceil(job.network.layers / layout.pipeline)
-    first = most * layer + output / layout.pipeline
-    if layout.pipeline == 1 or layout.vocabulary:
-        return first * layout.pipeline / whole
-    last = max(0, most - (most * layout.pipeline - job.network.layers)) * layer + output
-    return max(first, last) * layout.pipeline / whole
-
-
-def _layers(job: Job, layout: Layout) -> float:
-    """Layers of the largest stage, times its micro-batches."""
-    return math.ceil(job.network.layers / layout.pipeline) * layout.micro_batches(job)
-
-
 def _tensor(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
     """Two AllReduces of a layer's activations, forward and backward (Shoeybi and others, "Megatron-LM", 2019)."""
     pace = _pace("all_reduce", layout.tensor, 1, cluster, paces)
     size = BF16 * layout.tokens(job) * job.network.width
-    return _layers(job, layout) * (4 + 2 * layout.repeated(job.network)) * seconds(pace, size), pace.held
+    return passed_layers(job, layout) * (4 + 2 * layout.repeated(job.network)) * seconds(pace, size), pace.held
 
 
 def _context(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
@@ -210,7 +170,7 @@ def _context(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[
     pace = _pace("all_gather", layout.context, layout.tensor, cluster, paces)
     numbers = 2 * job.network.kv_heads * job.network.head
     size = BF16 * numbers * layout.micro * job.sequence / layout.tensor
-    return _layers(job, layout) * (3 + layout.repeated(job.network)) * seconds(pace, size), pace.held
+    return passed_layers(job, layout) * (3 + layout.repeated(job.network)) * seconds(pace, size), pace.held
 
 
 def _expert(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
@@ -224,7 +184,7 @@ def _expert(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[f
 
     took, held = exchange(job, layout, cluster, pace)
     share = sizes.expert_layers(network) / network.layers
-    return _layers(job, layout) * share * (4 + 2 * layout.repeated(network)) * took, held
+    return passed_layers(job, layout) * share * (4 + 2 * layout.repeated(network)) * took, held
 
 
 def _pipeline(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:

@@ -21,6 +21,7 @@ JOB is a model and its layout: llama3-70b,tp=8,pp=4,dp=64,tokens=4M; without a l
                recompute=4: only 4 layers of each stage
   fp8 fp4      matrix products and messages to experts; deepep: one message per token and node
   zb dualpipe  pipelines that fill gaps with weight gradients; vocab: all stages share the output
+  overlap      messages to experts during compute; graphs: one CUDA graph launches the whole step
   tokens   tokens per step (4M, 1k per GPU), or gbs: sequences per step; seq: tokens per sequence
   ckpt     size of a checkpoint (2.3TB); its time needs [[storage]] in the site file
 \b

@@ -207,7 +207,7 @@ def test_measured_collectives_replace_the_catalog(tmp_path: Path) -> None:
 
 def test_switches_and_nics_can_be_said() -> None:
     """Oversubscription slows AllToAll between units. A tree at full rate equals no tree. Faster NICs help."""
-    job = "gpt-oss-120b,tp=8,ep=128,tokens=16M"
+    job = "gpt-oss-120b,tp=8,ep=128,graphs,tokens=16M"
     nodes = ("--machine", "nvidia-dgx-h100", "--nodes", "256", "--format", "json")
     tree = ("--switches", "64x400", "--rails")
     told = [
@@ -280,7 +280,7 @@ def test_the_time_of_a_whole_training() -> None:
     """Steps of it one after another: LLaMA-3 405B, 15.6T tokens on 16 384 H100; Meta says 54 days and more."""
     job = "llama3-405b,tp=8,pp=16,interleave=7,tokens=16M"
     done = run(job, "--machine", "nvidia-dgx-h100", "--nodes", "2048", "--train", "15.6T")
-    assert "training      15.6T tokens take 63.9 days, if nothing ever fails" in done.output
+    assert "training      15.6T tokens take 62.8 days, if nothing ever fails" in done.output
 
 
 def test_json_has_what_the_text_has() -> None:

@@ -17,7 +17,7 @@ from linkgauge.models.training.job_spec import read_job
 from linkgauge.models.training.layouts import layouts
 from linkgauge.models.training.memory import memory_of
 from linkgauge.models.training.parallelism import Impossible, Job, Layout, check, violations
-from linkgauge.models.training.planner import plan_of, sweep
+from linkgauge.models.training.planner import binding, plan_of, sweep
 from linkgauge.models.training.roofline import bubble, zero_bubble
 from linkgauge.models.training.step_time import step_of
 
@@ -206,3 +206,28 @@ def test_some_layers_of_a_stage_can_be_recomputed() -> None:
     assert read_job("llama3-70b,recompute=0").layout(8) == Layout(data=8)
     with pytest.raises(Impossible, match="a stage has 20 layers"):
         check(spec.job, replace(layout, recomputed=21), 64)
+
+
+OSS = Job(networks()["gpt-oss-120b"], 1 << 20, 1024)
+
+
+def test_mixtures_with_little_work_wait_for_the_host() -> None:
+    """8 ms for each layer with experts and micro-batch. CUDA graphs launch nothing; dense models do not wait."""
+    layout = Layout(data=64, expert=8)
+    slow, quick = (step_of(OSS, replace(layout, graphs=on), POD) for on in (False, True))
+    assert slow.waits["launch"].seconds == pytest.approx(8e-3 * 36 * 16)
+    assert slow.waits["launch"].shown == pytest.approx(slow.usual - quick.usual)
+    assert binding(slow)[0] == "launch" != binding(quick)[0]
+    again = step_of(OSS, replace(layout, recompute=True), POD)
+    assert again.waits["launch"].seconds == pytest.approx(slow.waits["launch"].seconds * 4 / 3)
+    for job, other in ((OSS, quick.layout), (OSS, replace(layout, micro=8)), (LLAMA, Layout(8, data=64))):
+        assert "launch" not in step_of(job, other, POD).waits
+
+
+def test_messages_to_experts_overlap_with_compute() -> None:
+    """Seven tenths at most."""
+    usual = Layout(data=64, expert=64, graphs=True, micro=4)
+    alone, beside = (step_of(OSS, replace(usual, overlap=on), POD) for on in (False, True))
+    assert alone.waits["expert"].shown == alone.waits["expert"].seconds == beside.waits["expert"].seconds
+    left = max(0.3 * alone.waits["expert"].seconds, alone.waits["expert"].seconds - beside.compute)
+    assert beside.waits["expert"].shown == pytest.approx(left)

@@ -10,13 +10,13 @@ def test_how_many_mixtures_took_longer_than_the_slowest_estimate() -> None:
     results = compared()
     mixtures = [one for one in results if one.experts]
     longer = [one.published / one.step.usual for one in mixtures if one.published > one.step.slowest]
-    assert (len(longer), len(mixtures)) == (20, 45)
-    assert round(9 * len(longer) / len(mixtures)) == 4
-    assert "four of nine" in _MIXTURES
+    assert (len(longer), len(mixtures)) == (47, 132)
+    assert round(3 * len(longer) / len(mixtures)) == 1
+    assert "one of three" in _MIXTURES
     assert f"{max(longer):.1f} times" in _MIXTURES
 
 
-def test_nine_of_ten_runs_of_the_fitted_sources_are_inside() -> None:
+def test_five_of_six_runs_of_the_fitted_sources_are_inside() -> None:
     """models/training/step_time.py says so of SPREAD and _VARIES."""
     fitted = [one for one in compared() if not one.run.held_back]
-    assert sum(one.inside for one in fitted) >= 0.89 * len(fitted)
+    assert sum(one.inside for one in fitted) >= 0.82 * len(fitted)
