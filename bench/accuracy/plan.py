@@ -147,7 +147,7 @@ def _print_times() -> bool:
     start = _command([*line, "--version"])
     checks = [
         (
-            f"sweep of {found.tried} layouts for {many.gpus} GPUs: {took:.2f} s (at most {SWEEP:g} s for each {LAYOUTS})",
+            f"sweep of {found.tried} layouts, {many.gpus} GPUs: {took:.2f} s (at most {SWEEP:g} s for each {LAYOUTS})",
             took <= SWEEP * found.tried / LAYOUTS and found.tried >= LAYOUTS,
         ),
         (f"plan for {hundred.gpus} GPUs, with a better layout: {planned:.3f} s (at most {PLAN:g} s)", planned <= PLAN),
