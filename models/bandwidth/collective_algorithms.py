@@ -56,6 +56,7 @@ class Algorithm(Struct, frozen=True):
     high: float
     source: str = ""
     once: bool = False  # between two nodes, an AllReduce passes each NIC with the array once, instead of twice
+    quickest_once: bool = False  # the same of the fastest good machines
     spread: float = SPREAD  # factor on startup and latency of the slowest good machines, and divisor of the fastest
 
 
@@ -82,7 +83,8 @@ class Algorithms(Struct, frozen=True):
 def _bound(one: Algorithm, slow: bool) -> Algorithm:
     factor = one.spread if slow else 1 / one.spread
     share = one.low if slow else one.high
-    return replace(one, share=share, startup=one.startup * factor, latency=one.latency * factor)
+    once = one.once or (one.quickest_once and not slow)
+    return replace(one, share=share, startup=one.startup * factor, latency=one.latency * factor, once=once)
 
 
 @lru_cache(maxsize=64)
@@ -143,18 +145,14 @@ def _between(rows: Sequence[Collective], known: Nearest) -> dict[str, Algorithm]
         chosen = next((some for nearest in (known.of_machine, known.of_transport) for each in (mine, others)
                        if (some := nearest(each))), mine)  # fmt: skip
         found = _algorithm(known, chosen, _hops, _of_rows(known, chosen), _levels)
-        far[op] = replace(found, once=_once_of(known, mine))
+        pairs = known.nearest([one for one in mine if one.op == RING and one.nodes == 2 and (one.bus or one.once)])
+        once = 2 * sum(one.once for one in pairs) > len(pairs)
+        far[op] = replace(found, once=once, quickest_once=once or not known.of_transport(pairs))
     exchanged = [one for one in rows if one.op == DIRECT]
     either = replace(known, library=None)  # messages between pairs of GPUs take as long in both libraries
     far[DIRECT] = _algorithm(either, exchanged, _peers, _of_rows(either, exchanged))
     far |= {"broadcast": far[RING], "reduce_scatter": far["all_gather"]}
     return far | {SENT: _sent(far[RING], known, [one for one in rows if one.op == SENT])}
-
-
-def _once_of(known: Nearest, rows: Sequence[Collective]) -> bool:
-    """Whether an AllReduce over two nodes was faster on most of these platforms than a ring over their NICs can be."""
-    pairs = known.nearest([one for one in rows if one.op == RING and one.nodes == 2 and (one.bus or one.once)])
-    return 2 * sum(one.once for one in pairs) > len(pairs)
 
 
 def _sent(ring: Algorithm, known: Nearest, rows: Sequence[Collective]) -> Algorithm:
