@@ -18,6 +18,7 @@ from .host.log_events import read_events
 from .lines.damaged_words import damaged_words
 from .lines.wrapped import LONGEST, joined
 from .pci.link_halves import with_halves
+from .pci.link_heads import with_heads
 from .registry import READERS
 
 # the part of an XML file before its root element
@@ -65,7 +66,7 @@ def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     if len(text) > LONGEST:
         yield from _records(name, text, at)
         return
-    yield from with_halves(_best(name, text, at), text)
+    yield from with_heads(with_halves(_best(name, text, at), text), name, text)
 
 
 def _best(name: str, text: str, at: float) -> Sequence[Record]:

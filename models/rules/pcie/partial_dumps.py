@@ -48,9 +48,15 @@ def narrow_rule(code: str) -> Rule:
             return False
         if is_unnamed(function):
             return code == "pcie-link-narrow" and function.pci_class is None  # a port may be above a narrow device
-        return _ENDPOINTS.get(kind_of(function)) == code and function_number(function.key) == "0"
+        return _ENDPOINTS.get(_kind(function)) == code and function_number(function.key) == "0"
 
     return Rule(code, Pci, ("width",), _narrow(code), where)
+
+
+def _kind(function: Pci) -> str:
+    """The kind of the function. A text that calls it a GPU does not always say who made it."""
+    kind = kind_of(function)
+    return "gpu" if kind == "display" and function.vendor is None and function.name is None else kind
 
 
 def _can_be_narrow(function: Pci) -> bool:
@@ -68,7 +74,7 @@ def _narrow(code: str) -> Evaluate:
         if is_unnamed(function) and _one_of_many(snapshot):
             short = ("width",) if able and (function.width or 0) < able else ()
             if below or short:
-                yield below_own(snapshot, function, (*below, *short)[0])
+                yield below_own(snapshot, function, "width" if short or "width" in below else "speed")
                 why = f"{' and '.join(below or short)} below its own, and the text does not say whose link that is"
                 reason = Reason.INCOMPLETE if short or "width" in below else Reason.AT_REST
                 yield from gap(snapshot, "Pci.width", function.key, reason, why, _COMPLETE)

@@ -34,7 +34,8 @@ _NUMBER = re.compile(r"([0-9]{1,8})[:-](?! )")
 # cat -n, nl, less -N, the margin of an editor or of a web page
 _MARGIN = re.compile(r"[ ]{0,8}([0-9]{1,7})(?:\t|[ ]{1,2}[|│][ ]?|[ ]{1,2}(?=\[)|(?=\[)|[ ]|$)")
 # "node1: ", "node1 | ", "[node1] ", and "[1,0]<stdout>:" of mpirun with its job and rank
-_HOST = re.compile(
+_HOST = re.compile(  # no attributes of sysfs, and no headlines of scripts
+    r"(?!(?:(?:current|max)_link_\w{5}|[Cc]ard|[Dd]evice):)"
     r"([A-Za-z0-9][\w.-]{0,62})(?::[ \t]|:$| \| ?)|\[([A-Za-z][\w.-]{0,62})\]:?(?:[ ]|$)"
     r"|\[([0-9]{1,6},[0-9]{1,6})\]<std(?:out|err|diag)>:"
 )

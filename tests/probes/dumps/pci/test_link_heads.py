@@ -1,0 +1,96 @@
+"""Links below headlines with an address that scripts print (pci/link_heads.py)."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from tests.support.texts import found_in, report_of
+
+LINKS = {
+    "lspci": "\tLnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM L1\n\tLnkSta:\tSpeed 16GT/s, Width x{w}{mark}\n",
+    "the state first": "\tLnkSta: Speed 16GT/s, Width x{w}{mark}\n\tLnkCap: Port #0, Speed 16GT/s, Width x16, ASPM L1\n",
+    "sysfs": "current_link_width: {w}\nmax_link_width: 16\n",
+    "sysfs, the maximum first": "  max_link_width=16\n  current_link_width={w}\n  current_link_speed=16.0 GT/s PCIe\n",
+}
+BARE = (
+    "{a}",
+    "{a}:",
+    "=== {a} ===",
+    "--- {a} ---",
+    "[{a}]",
+    "## {a}",
+    "Device {a}",
+    "Device: {a}",
+    "Slot: {a}",
+    "BDF={a}",
+    "PCI address: {a}",
+    "Checking device {a} ...",
+)
+OF_GPUS = (
+    "GPU {n}: {a}",
+    "GPU#{n} {a}",
+    "GPU at {a}:",
+    "Card: {a} 3D controller: NVIDIA Corporation GA100 [A100 PCIe 40GB] (rev a1)",
+    "Card {n}: {a} VGA compatible controller [0300]: NVIDIA Corporation AD102 [10de:2684] (rev a1)",
+    "{a} NVIDIA RTX A6000",
+    "NVIDIA RTX A6000 ({a})",
+    "Card {n}: {a} [10de:2204] GeForce",
+    "Checking GPU {n} in slot 4 at {a}",
+)
+ADDRESSES = ("41:00.0", "0000:41:00.0"), ("61:00.0", "0000:61:00.0"), ("00000000:81:00.0", "00000000:81:00.0")
+
+
+def _text(head: str, link: str, widths: tuple[int, ...], mark: str = "") -> str:
+    rows = enumerate(zip(ADDRESSES, widths, strict=False))
+    return "".join(f"{head.format(a=a, n=n)}\n{link.format(w=w, mark=mark)}" for n, ((a, _), w) in rows)
+
+
+@pytest.mark.parametrize("head", [*BARE, *OF_GPUS])
+def test_the_narrow_one_has_its_address(head: str) -> None:
+    for link, widths in product(LINKS.values(), [(8, 16), (16, 8), (16, 4, 16)]):
+        narrow = next(name for (_, name), width in zip(ADDRESSES, widths, strict=False) if width < 16)
+        severity = "info" if head in BARE else "critical"  # a bare address can be that of a port
+        found = found_in(_text(head, link, widths))
+        assert ("pcie-link-narrow", severity, narrow) in found, (link, widths)
+        assert len(found) == 1
+
+
+@pytest.mark.parametrize("head", BARE)
+def test_a_narrow_link_of_an_unknown_kind_is_unknown(head: str) -> None:
+    assert report_of(_text(head, LINKS["lspci"], (8, 16))).verdict == "unknown"
+
+
+@pytest.mark.parametrize("head", [*BARE, *OF_GPUS])
+def test_whole_links(head: str) -> None:
+    for link in LINKS.values():
+        assert not found_in(_text(head, link, (16, 16, 16)))
+    slower = LINKS["lspci"].replace("Sta:\tSpeed 16GT/s", "Sta:\tSpeed 2.5GT/s (downgraded)")
+    found = found_in(_text(head, slower, (16, 16)))
+    assert {(code, severity) for code, severity, _ in found} <= {("pcie-link-slow", "info")}  # GPUs at rest
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "The port above 41:00.0 shows",
+        "Unlike the GPU at 41:00.0, this one has",
+        "The slot of 41:00.0",
+        "41:00.0 and 61:00.0",
+        "I pulled the card 41:00.0 and put the old one back, which showed this",
+    ],
+)
+def test_prose_about_another_link_names_none(head: str) -> None:
+    found = found_in(f"{head}\n{LINKS['lspci'].format(w=8, mark=' (downgraded)')}")
+    assert all(subject != "0000:41:00.0" for _, _, subject in found)
+
+
+def test_only_the_first_link_below_a_headline_is_of_it() -> None:
+    link = LINKS["lspci"].format(w=8, mark="")
+    assert {subject for _, _, subject in found_in(f"41:00.0\n{link}{link}")} == {"0000:41:00.0", "text:4"}
+
+
+def test_two_headlines_with_one_address_name_none() -> None:
+    link = LINKS["lspci"].format(w=8, mark="")
+    assert {subject for _, _, subject in found_in(f"41:00.0\n{link}41:00.0\n{link}")} == {"text:2", "text:5"}
