@@ -17,6 +17,7 @@ from .host.iommu import read_iommu
 from .host.log_events import read_events
 from .lines.damaged_words import damaged_words
 from .lines.wrapped import LONGEST, joined
+from .pci.boot_windows import read_boot_windows
 from .pci.link_halves import with_halves
 from .pci.link_heads import with_heads
 from .registry import READERS
@@ -104,6 +105,7 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
     for reader, part in split(name, text, at, READERS, origin):
         events: tuple[Record, ...] = () if reader and reader.name in _OWN_EVENTS else tuple(read_events(part))
         events += tuple(read_iommu(part)) if reader is None or reader.name not in _OWN_IOMMU else ()
+        events += tuple(read_boot_windows(part)) if reader is None or reader.name != "other_hosts" else ()
         yield from events
         if reader:
             known += 1

@@ -23,6 +23,7 @@ _BEGIN = 6  # characters that show how lines begin
 _OPEN = ' \t-=+|"'  # beginnings of rows, rules, and members of JSON
 _START = re.compile(r"[^A-Za-z]*[A-Za-z].{0,5}")
 _MANY = 0.8  # share of full lines above which the text is a table with rows of equal length
+_REGISTER = re.compile(r"[ ]{1,40}(?:Dev|Lnk|Slt)(?:Cap|Ctl|Sta)2?:")  # lspci
 _EDGES, _OPENS = ("|", "+"), ("{", "[", "<")  # of a table; of JSON and XML
 
 
@@ -97,8 +98,8 @@ def _of_log(lines: Sequence[str], full: Set[int]) -> int:
 
 
 def _continues(line: str) -> bool:
-    """Whether it can be the rest of a line. A tab begins a line of a tool (lspci, ibv_devinfo)."""
-    return bool(line.strip()) and not line.startswith("\t")
+    """Whether it can be the rest of a line. A tab begins a line of a tool (lspci, ibv_devinfo), as do registers."""
+    return bool(line.strip()) and not line.startswith("\t") and not _REGISTER.match(line)
 
 
 def _is_cut(line: str, following: str) -> bool:

@@ -36,7 +36,9 @@ _COMPARED = re.compile(
 )
 _NOTHING = re.compile(r"[\W_]*")
 _SLOT = re.compile(r"(?<![a-z])(?:in )?slot[ #:=]{0,3}\d{1,3}(?!\w)", re.IGNORECASE)
-_NUMBERS = re.compile(r"[\[(]([0-9a-f]{4}):([0-9a-f]{4})[\])]|(?<![\w:.])(10de|1002|15b3|8086|14e4):([0-9a-f]{4})(?!\w)")
+_NUMBERS = re.compile(
+    r"[\[(]([0-9a-f]{4}):([0-9a-f]{4})[\])]|(?<![\w:.])(10de|1002|15b3|8086|14e4):([0-9a-f]{4})(?!\w)"
+)
 _CLASS = re.compile(r"[\W_]{0,8}(?P<kind>[A-Z3][\w /.()-]{2,60}?)(?: \[[0-9a-f]{4}\])?: (?P<what>[^\n]+)")
 _TAIL = re.compile(r"(?: \[[0-9a-f]{4}:[0-9a-f]{4}\])?(?: \((?:rev|prog-if) [0-9a-f]{2}\b.*)?$")
 # The class and the vendor that a word stands for

@@ -10,7 +10,7 @@ from tests.support.texts import found_in, report_of
 
 LINKS = {
     "lspci": "\tLnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM L1\n\tLnkSta:\tSpeed 16GT/s, Width x{w}{mark}\n",
-    "the state first": "\tLnkSta: Speed 16GT/s, Width x{w}{mark}\n\tLnkCap: Port #0, Speed 16GT/s, Width x16, ASPM L1\n",
+    "the state first": "  LnkSta: Speed 16GT/s, Width x{w}{mark}\n  LnkCap: Speed 16GT/s, Width x16, ASPM L1\n",
     "sysfs": "current_link_width: {w}\nmax_link_width: 16\n",
     "sysfs, the maximum first": "  max_link_width=16\n  current_link_width={w}\n  current_link_speed=16.0 GT/s PCIe\n",
 }
