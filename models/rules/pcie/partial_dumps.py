@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...catalog.gpus import products_of
 from ...facts.gpu import Gpu, GpuPair
 from ...facts.machine import Node, Pci
-from ...facts.pci_classes import function_number, kind_of
+from ...facts.pci_classes import MELLANOX, function_number, kind_of
 from ...facts.reason import Reason
 from ...facts.records import NotChecked
 from ...facts.units import as_transfers
@@ -28,7 +29,8 @@ _COMPLETE = "sudo lspci -vv, all of it: each function under its address, and the
 def is_unnamed(function: Pci) -> bool:
     """Whether the dump shows the function without its address. The line's place in the file is then its key."""
     place = "." not in function.key.rpartition(":")[2]
-    return (place or function.pci_class is None) and function.vendor is None and function.parent is None
+    unknown = function.pci_class is None and _kind(function) == "pci"
+    return (unknown or (place and function.vendor is None)) and function.parent is None
 
 
 _ALL_LANES = 16  # of a slot
@@ -54,8 +56,10 @@ def narrow_rule(code: str) -> Rule:
 
 
 def _kind(function: Pci) -> str:
-    """The kind of the function. A text that calls it a GPU does not always say who made it."""
+    """The kind of the function. A text that calls it a GPU does not always say who made it, or has only its ids."""
     kind = kind_of(function)
+    if function.pci_class is None and function.vendor is not None:
+        return "gpu" if products_of(function) else "nic" if function.vendor == MELLANOX else kind
     return "gpu" if kind == "display" and function.vendor is None and function.name is None else kind
 
 

@@ -13,10 +13,16 @@ from msgspec import Struct, field
 from ..core.part import Part
 
 ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-PATH = rf"/(?:sys|proc)(?:/(?:{ADDRESS}|pci[0-9a-f]{{4,8}}:[0-9a-f]{{2}}|[\w.,+@-]{{1,80}})){{2,16}}"
+# A row of a script, "/sys/bus/pci/devices/0000:41:00.0: width 8 of 16": notes/device_notes.py reads it
+_ROW_OF_SCRIPT = (
+    rf"/sys/(?:[\w:.-]{{1,40}}/){{1,12}}{ADDRESS}:?[ \t=][^\n]{{0,100}}(?:width|(?<=[ /(=])x[0-9]|[0-9]x[ /])"
+)
+PATH = (
+    rf"(?!{_ROW_OF_SCRIPT})/(?:sys|proc)(?:/(?:{ADDRESS}|pci[0-9a-f]{{4,8}}:[0-9a-f]{{2}}|[\w.,+@-]{{1,80}})){{2,16}}"
+)
 _SHELL = r"(?:\S{0,60}[$#] |\[[^\]\n]{1,80}\][$#] )?(?:sudo )?"
 PROMPT = rf"{_SHELL}(?:cat|head|more) "
-NAMES = "(?:current|max)_link_(?:speed|width)"
+NAMES = r"(?:current|max)_link_(?:speed|width)(?![=: \t]{1,3}[0-9][^\n]{0,60}_link_)"  # one in a line
 PORT_FILE = r"[\w.-]{1,40}/ports/\d{1,3}/(?:state|phys_state|rate|link_layer|(?:hw_)?counters/\w{1,60})"
 # "mlx5_0: 4: ACTIVE", "mlx5_0 1 1: DOWN 3: Disabled 40 Gb/sec (4X QDR)": loops that print the device and its files
 _RDMA = r"(?:mlx[45]_|bnxt_re|irdma|hfi1_|qedr|rdmap|rocep|ibp|ionic_)[\w-]{1,30}"

@@ -20,19 +20,24 @@ from ..host.nccl_values import pci_address
 from ..lines.markup import cells_of
 from . import links_down
 from .statement import Statement, statement
-from .words import DEVICES, Word, clauses, words
+from .words import DEVICES, Word, clauses, spelled, words
 
 _DEVICE = "|".join(DEVICES.values())
 _VALUE = (
     r"x[ ]?[0-9]|[0-9]x|gen|pcie|gt/s|width|lane|b/s|bps|rate|speed|link|active|down|ecc|dbe"
     r"|remap|slowdown|brake|carrier|mhz|power limit|missing|lost|gone|off the bus|not (?:found|detected|visible)"
 )
-_COLUMN = r"gpus?|gpu[ ](?:id|index)|device|dev|nic|hca|interface|index|idx|id|port"
+_COLUMN = (
+    r"gpus?|gpu[ ](?:id|index)|device|dev|nic|hca|interface|index|idx|id|port|bdf|address"
+    r"|pci[ _]?(?:address|bus[ _]?id)|bus[ _-]?id"
+)
 BEGIN = r"^Notes on devices:[ \t]*$"
 # A device and a value, or the names of columns
 ANY_LINE = (
     rf"^(?i:(?=[^\n]{{0,200}}(?:{_VALUE}))[^\n]{{0,40}}?(?<![\w.:/-])(?:{_DEVICE})"
-    rf"|[ \t|]{{0,8}}(?:{_COLUMN})[ \t]*(?:\||,|\t|[ ]{{2}})(?=[^\n]{{0,200}}(?:{_VALUE}))(?![^\n]*[0-9]))"
+    rf"|[ \t|]{{0,8}}(?:{_COLUMN})[ \t]*(?:\||,|\t|[ ]{{2}})(?=[^\n]{{0,200}}(?:{_VALUE}))(?![^\n]*[0-9])"
+    r"|[ \t]{0,8}(?:cur|max)[a-z]{0,4}_(?:link_)?(?:width|speed)[ :=][^\n]{1,120}?(?<![\w.:/-])"
+    rf"(?:{DEVICES['pci']}))"
 )
 _COLUMN_NAME = re.compile(_COLUMN, re.IGNORECASE)
 _CELLS = re.compile(r"[ \t]*(?:\||,|\t|[ ]{2,})[ \t]*")
@@ -52,7 +57,7 @@ def read(part: Part) -> Iterator[Record]:
     found, unclear = FactCollector(), list[int]()
     columns: list[str] = []
     for number, line in part.lines():
-        plain = cells_of(line).strip()
+        plain = spelled(cells_of(line).strip())
         if not any(map(str.isalnum, plain)) or re.match(BEGIN, plain) or event_of(plain):
             continue  # log_events.py reads the lines of a log
         if header := _header(plain):
@@ -116,11 +121,18 @@ def _take(found: FactCollector, line: str, cite: Evidence) -> bool:
     values = _FACTS[kind](said) if kind else {}
     if kind == "pci" and any(word.text == "gpu" for word in every):
         values["pci_class"] = _GPU_CLASS
+    values |= _ids(every) if kind == "pci" else {}
     if kind is None or not any(value is not None for value in values.values()):
         return False
     for key in [key for word in named if word.kind == kind for key in _keys(word)]:
         _add(found, kind, key, cite, values)
     return True
+
+
+def _ids(every: Sequence[Word]) -> dict[str, Any]:
+    """Vendor and device in "0000:41:00.0 (10de:2684)"."""
+    found = [word.text.split(":") for word in every if word.kind == "ids"]
+    return {"vendor": int(found[0][0], 16), "device": int(found[0][1], 16)} if len(found) == 1 else {}
 
 
 def _take_links(found: FactCollector, every: Sequence[Word], cite: Evidence) -> bool:

@@ -86,10 +86,12 @@ def statement(words: Sequence[Word], others: Sequence[Word] = ()) -> Statement |
 
 def _read(found: Statement, words: Sequence[Word], first: str) -> bool:
     """Add the values. Values without a mark have the mark `first`. False: a value is given twice."""
-    mark, name = first, ""
+    mark, name, before, last = first, "", "", ""
     for word in words:
         if _ENDS.search(word.joint):
             mark, name = first, ""
+        if word.text == "/":
+            before, name = mark, last if last == "lanes" else name  # for the next value alone
         if word.kind in _MARKS:
             # "instead of" and "not at" are one mark; what equal devices have now is what this one should have
             mark = mark if mark == "wanted" and (word.text in _LINKING or first == "wanted") else word.kind
@@ -97,10 +99,10 @@ def _read(found: Statement, words: Sequence[Word], first: str) -> bool:
             name = _NAMES.get(word.text, name)
         elif word.kind == "state" and mark != "wanted":
             _set_state(found, word.text)
-        elif (value := _value(word, name)) and found.values.setdefault(value[0], {}).setdefault(
-            mark, value[1]
-        ) != value[1]:
-            return False
+        elif value := _value(word, name):
+            if found.values.setdefault(value[0], {}).setdefault(mark, value[1]) != value[1]:
+                return False
+            mark, before, last = before or mark, "", value[0]
     return True
 
 

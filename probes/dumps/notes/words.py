@@ -35,7 +35,7 @@ _STATE = (
 )
 _MOST = "max maximum capable cap able rated supported supports support of out possible maximal lnkcap full in allows"
 _WANTED = "instead should expected expect usually normally supposed must nominal vs versus not"
-_NOW = "current currently cur now negotiated trained at running runs run lnksta sta only just actual actually"
+_NOW = "current currently cur curr now negotiated trained at running runs run lnksta sta only just actual actually"
 _PLAIN = (
     "is are was the a an with has have and but be on its it this as shows show showing reports reported says slot "
     "link links pcie pci-e pci bus port device state status physical phys physstate phys_state gpu nic hca width "
@@ -56,6 +56,7 @@ def _any(words: str) -> str:
 
 _KINDS = {  # in the order in which they are tried
     **DEVICES,
+    "ids": r"[0-9a-f]{4}:[0-9a-f]{4}(?![\w:.])",
     "rate": _RATE,
     "speed": _SPEED,
     "lanes": _LANES,
@@ -71,6 +72,21 @@ _KINDS = {  # in the order in which they are tried
 _SPACE = re.compile(r"[ \t|;,:=()\[\]*`'\"~≈!+<>–-]{0,24}(?:\.(?=\s|$))?[ \t]{0,4}")
 _EDGES = " \t|,;:=()[]*`'\"~≈!+<>.–-"
 _LONGEST, _MOST_WORDS = 300, 60
+# Names of values as programs write them: "max_link_width", "currentLinkSpeed", "pcie.width.max"
+_PART = (
+    r"(?:current|curr?|maximum|max|negotiated|actual|capable|supported|link|width|speed|lanes?|generation|gen|pcie?"
+    r"|express)"
+)
+_NAME = re.compile(
+    rf"(?<![\w./-])(?:{_PART}[_.-]?){{1,5}}{_PART}(?![\w.-])|(?<![a-z_.-])(?<![a-z] )(?:width|speed|lanes|gen)(?==)",
+    re.IGNORECASE,
+)
+_PARTS = re.compile(_PART, re.IGNORECASE)
+_TWO_SPEEDS = re.compile(
+    r"(?<![\w.])([0-9]{1,2}(?:\.[0-9])?)[ ]?/[ ]?(?=[0-9]{1,2}(?:\.[0-9])?[ ]?GT/s)", re.IGNORECASE
+)
+_IN_BRACKETS = re.compile(r"(?<![\w.])(x[0-9]{1,2}|gen[ ]?[1-7])[ ]?\((?=(?:x|gen)[ ]?[0-9]{1,2}\))", re.IGNORECASE)
+_FOLDER = re.compile(rf"/sys/(?:bus/pci/devices|devices/[\w:./]{{1,200}})/(?={_BUS}(?:[: \t=]))", re.IGNORECASE)
 _OTHERS = re.compile(  # "..., the other seven GPUs are at x16"
     r"[,;.(]?[ ]{0,3}(?:(?:while|and|but|whereas)[ ])?(?:the[ ]|all[ ]){0,2}(?:others?|rest|remaining)(?![\w])"
     r"(?:[ ](?:one|two|three|four|five|six|seven|eight|nine|gpus|ports|nics|links|devices|cards|of|them)){0,4}",
@@ -105,6 +121,15 @@ def words(line: str) -> tuple[Word, ...]:
         found.append(Word(one.lastgroup or "", one[0].lower(), line[place:start]))
         place = one.end()
     return tuple(found)
+
+
+def spelled(line: str) -> str:
+    """A line with names of programs in words: "max_link_width=16" as ";max link width=16"."""
+    if len(line) > _LONGEST:
+        return line
+    text = _FOLDER.sub("", line, count=1)
+    text = _IN_BRACKETS.sub(r"\1 / ", _TWO_SPEEDS.sub(r"\1 GT/s / ", text))
+    return _NAME.sub(lambda name: f";{' '.join(_PARTS.findall(name[0]))}", text)
 
 
 @cache
