@@ -65,6 +65,7 @@ READERS: tuple[Reader, ...] = (
     _reader("nvbandwidth", "dumps.benchmarks.nvbandwidth:read"),
     _reader("p2p_bandwidth", "dumps.benchmarks.p2p_bandwidth:read"),
     _reader("pairwise", "dumps.benchmarks.pairwise:read"),
+    _reader("pciconf", "dumps.pci.pciconf:read"),
     _reader("perftest", "dumps.benchmarks.perftest:read"),
     _reader("rates", "dumps.rates.rates:read"),
     _reader("rdma_tools", "dumps.network.rdma_tools:read"),
@@ -84,6 +85,7 @@ READERS: tuple[Reader, ...] = (
     _reader("stream", "dumps.benchmarks.stream:read"),
     _reader("superbench", "dumps.benchmarks.superbench:read"),
     _reader("sysfs_text", "dumps.host.sysfs_text:read"),
+    _reader("windows_links", "dumps.pci.windows_links:read"),
     # the last one: lines of any words about devices, if they are of no tool
     _reader("xid_notes", "dumps.notes.xid_notes:read"),
     _reader("device_notes", "dumps.notes.device_notes:read"),

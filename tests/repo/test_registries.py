@@ -33,9 +33,9 @@ DUMPS = (
     "fabric_errors fabric_log fabtests fi_info fio gds gpu_burn gpu_copy host_text hwloc_text hwloc_xml ib_fabric "
     "imex iperf kernel_text known_tools kubernetes_node lspci lspci_records lspci_tree memory_errors mlc mlxlink nccl "
     "nccl_json nccl_ras nccl_topo net_json net_tools nic_counters nic_module numactl nvbandwidth p2p_bandwidth "
-    "pairwise perftest rates rdma_tools rocm_copy rocm_smi sensors simple_tools slurm_nodes smart_log smi_csv "
+    "pairwise pciconf perftest rates rdma_tools rocm_copy rocm_smi sensors simple_tools slurm_nodes smart_log smi_csv "
     "smi_nvlink smi_query smi_table smi_topology storage_json storage_text stream superbench sysfs_text "
-    "xid_notes device_notes"
+    "windows_links xid_notes device_notes"
 )
 KINDS = (
     "Node Package Numa HostBridge Pci Driver Gpu GpuLink GpuPair Net Rdma Port NicPath Gid Nvme Optics Disk Array "

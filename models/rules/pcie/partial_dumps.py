@@ -28,9 +28,12 @@ _COMPLETE = "sudo lspci -vv, all of it: each function under its address, and the
 
 def is_unnamed(function: Pci) -> bool:
     """Whether the dump shows the function without its address. The line's place in the file is then its key."""
-    place = "." not in function.key.rpartition(":")[2]
     unknown = function.pci_class is None and _kind(function) == "pci"
-    return (unknown or (place and function.vendor is None)) and function.parent is None
+    return (unknown or (_is_place(function) and function.vendor is None)) and function.parent is None
+
+
+def _is_place(function: Pci) -> bool:
+    return "." not in function.key.rpartition(":")[2]
 
 
 _ALL_LANES = 16  # of a slot
@@ -50,7 +53,8 @@ def narrow_rule(code: str) -> Rule:
             return False
         if is_unnamed(function):
             return code == "pcie-link-narrow" and function.pci_class is None  # a port may be above a narrow device
-        return _ENDPOINTS.get(_kind(function)) == code and function_number(function.key) == "0"
+        first = _is_place(function) or function_number(function.key) == "0"
+        return _ENDPOINTS.get(_kind(function)) == code and first
 
     return Rule(code, Pci, ("width",), _narrow(code), where)
 
