@@ -20,15 +20,16 @@ from ..core.pci_words import identity
 
 _OWNER = r"(?:DEVPKEY_PciDevice_|\{[0-9A-Fa-f-]{36}\}[ \t]*|PciExpress|PCIe|Pcie|Pci)?"
 _NAME = rf"{_OWNER}(?:Current|Max|Maximum)Link(?:Width|Speed)(?:Encoded)?"
+_IS = r"[ \t]{0,60}(?:[:=][ \t]{0,60}|(?<=[ \t]))(?:(?:U?Int32|Byte)[ \t]{1,60})?"
 _VALUE = r"(?:x?[0-9]{1,2}|[0-9]{1,2}(?:\.[0-9])?[ ]?GT/s|Gen[ ]?[1-7])"
 _BUS = r"PCIe?[ ](?:v[1-7]\.[0-9][ ])?x[0-9]{1,2}[ ](?:[1-7]\.[0-9][ ]|\([0-9.]{1,4}[ ]GT/s\)[ ])?@[ ]x[0-9]"
 BEGIN = (
-    rf"^[ \t]*(?:{_NAME}[ \t]*[:=\t ][ \t]*(?:U?Int32[ \t]+|Byte[ \t]+)?{_VALUE}[ \t]*$"
+    rf"^[ \t]*(?:{_NAME}{_IS}{_VALUE}[ \t]*$"
     rf"|(?=[^\n]{{0,300}}CurrentLinkWidth)(?=[^\n]{{0,300}}MaxLinkWidth)[^\n0-9:=]{{10,400}}$|[^\n]{{0,80}}?{_BUS})"
 )
 _PROPERTY = re.compile(
-    rf"[ \t]*{_OWNER}(?P<mark>Current|Max)(?:imum)?Link(?P<what>Width|Speed)(?:Encoded)?[ \t]*[:=\t ][ \t]*"
-    rf"(?:U?Int32[ \t]+|Byte[ \t]+)?(?P<value>{_VALUE})[ \t]*"
+    rf"[ \t]*{_OWNER}(?P<mark>Current|Max)(?:imum)?Link(?P<what>Width|Speed)(?:Encoded)?"
+    rf"{_IS}(?P<value>{_VALUE})[ \t]*"
 )
 _INTERFACE = re.compile(
     r"PCIe?[ ](?:v(?P<v>[1-7])\.[0-9][ ])?x(?P<most>[0-9]{1,2})[ ](?:(?P<m>[1-7])\.[0-9][ ]|\([0-9.]{1,4}[ ]GT/s\)[ ])?"
