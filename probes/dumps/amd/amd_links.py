@@ -31,10 +31,14 @@ class Connection(Struct, frozen=True):
 
     @property
     def links(self) -> int:
-        """The number of direct links to the peer; 0 if the output has neither a hop count, a weight nor a bandwidth."""
-        if self.kind != XGMI:
+        """The number of direct links to the peer; 0 if the output has neither a hop count, a weight nor a bandwidth.
+
+        Only xGMI has a bandwidth: the driver gives none for a path over PCIe.
+        """
+        spans = self.min_bandwidth and self.max_bandwidth and self.min_bandwidth <= self.max_bandwidth
+        if self.kind != XGMI and not (self.kind is None and spans):
             return 0
-        if self.min_bandwidth and self.max_bandwidth and self.min_bandwidth <= self.max_bandwidth:
+        if self.min_bandwidth and self.max_bandwidth and spans:
             return min(self.max_bandwidth // self.min_bandwidth, _MOST_LINKS)
         if self.hops is not None:
             return int(self.hops == 1)

@@ -32,6 +32,28 @@ def metrics(*rates: tuple[int, int]) -> str:
     return "\n".join(lines)
 
 
+def bandwidths(usual: str, other: str, *pair: int, names: bool = False) -> str:
+    """`amd-smi topology -b`: the table of bandwidths alone. The cells of this pair differ."""
+    addresses = [f"0000:{number:02x}:00.0" for number in range(12, 12 + GPUS)]
+    lines = ["NUMA BW TABLE:", "              " + " ".join(addresses)]
+    for row, address in enumerate(addresses):
+        cells = ("N/A" if row == peer else other if {row, peer} == {*pair} else usual for peer in range(GPUS))
+        lines.append((f"GPU{row}   " if names else "") + f"{address}  " + "  ".join(f"{cell:<12}" for cell in cells))
+    return "\n".join([*lines, ""])
+
+
+@pytest.mark.parametrize("names", [False, True])
+@pytest.mark.parametrize("usual", ["50000-50000", "50000-100000", "64000-64000"])
+def test_bandwidths_without_the_types_of_links(usual: str, names: bool) -> None:
+    assert not found_in(bandwidths(usual, usual, 2, 5, names=names))
+    assert not found_in(bandwidths("N/A", "N/A", 2, 5, names=names))  # PCIe, by design
+    fewer = [("nvlink-inactive", "critical", f"gpu{gpu}") for gpu in (2, 5)]
+    assert found_in(bandwidths(usual, "N/A", 2, 5, names=names)) == fewer
+    assert found_in(bandwidths(usual, "0-0", 2, 5, names=names)) == fewer
+    if usual == "50000-100000":
+        assert found_in(bandwidths(usual, "50000-50000", 2, 5, names=names)) == fewer
+
+
 FULL = (32, 512)
 
 
