@@ -30,7 +30,7 @@ _RATES: Mapping[int, tuple[str, int]] = {
     41692: ("BlueField-3", 400),
 }
 _FABRIC_ONLY = 4129  # older chips are on many Ethernet cards of 10 and 25 Gb/s
-_HALF = 0.5  # cards of half the rate are common: ConnectX-7 of 200 Gb/s
+_HALF = 0.5  # cards of half the rate are common, ConnectX-7 of 200 Gb/s: the text does not say which card it is
 _HOW = "ibstat of an equal node; mlxlink -d DEVICE -m -e (the rates of the port, of the cable and of the other end)"
 
 
@@ -54,9 +54,9 @@ def is_unsupported(snapshot: Snapshot, port: Port) -> bool:
 
 
 def below(snapshot: Snapshot, port: Port) -> Iterator[NotChecked]:
-    """A gap for a port below half of the rate of its chip."""
+    """A gap for a port at half of the rate of its chip, or below."""
     chip = _chip(snapshot, port)
-    if chip and port.rate and port.rate < _HALF * from_gigabits(chip[1]):
+    if chip and port.rate and port.rate <= _HALF * from_gigabits(chip[1]):
         most = as_gigabits(from_gigabits(chip[1]))
         why = f"{titled(port)} runs at {as_gigabits(port.rate)}; ports with a {chip[0]} have up to {most}"
         yield from gap(snapshot, "Port.rate", port.key, Reason.INCOMPLETE, why, _HOW)

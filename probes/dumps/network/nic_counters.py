@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct, field
+
 from ....models.facts.machine import Net, Port
 from ....models.facts.records import Fact, Observation, Record
 from ..core.fields import FactCollector
@@ -96,18 +98,21 @@ UNNAMED = "nic"
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A `Net` or a `Port` per output, and its counters. The first value of a counter counts."""
+    """A `Net` or a `Port` per output, and its counters. In an output the first value of a counter counts, and in
+    several outputs of one device the largest: counters only rise.
+    """
     file = _FILE.search(part.file)
     kind: type[Fact] = Net
     key, named, outputs = (file[1], True, 0) if file else (UNNAMED, False, 0)
-    found, counted = FactCollector(), dict[tuple[str, str], Observation]()
-    names = set[str]()  # of the counters of the present output
+    found, counts = FactCollector(), _Counts(part)
+    names, first = set[str](), 0  # the counters and the first line of this output
     for place, line in part.lines():
         if command := _NAMED.search(line):
+            first = place
             kind, key, named = Net, command["device"] or command["other"], True
             names.clear()
         elif new := _NEW.search(line):
-            outputs += 1
+            outputs, first = outputs + 1, place
             if new["lid"]:
                 kind, key, named = Port, f"lid{new['lid']}/{new['port']}", True
             elif not named and outputs > 1:
@@ -116,22 +121,37 @@ def read(part: Part) -> Iterator[Record]:
             names.clear()
         elif counter := _counter(line):
             name, quantity, value = counter
-            if name in names and key.startswith(UNNAMED):  # an output without its heading begins here
-                outputs = max(outputs, 1) + 1
-                kind, key = Net, f"{UNNAMED} {outputs}"
+            if name in names:  # an output without its heading begins here
+                first = place
                 names.clear()
+                if key.startswith(UNNAMED):
+                    outputs = max(outputs, 1) + 1
+                    kind, key = Net, f"{UNNAMED} {outputs}"
             names.add(name)
-            where = part.cite(place, line)
             if kind is Net and _is_of_port(key, name, quantity):
                 kind = Port
-            found.add(kind, key, where)
-            one = Observation(about=key, quantity=quantity, unit="count", value=value, at=part.at, evidence=where)
-            known = counted.setdefault((key, quantity), one)
-            if quantity.endswith("_pause") and known.value < value:  # one counter for each priority
-                counted[key, quantity] = one
-    repeated = _repeated(counted)
+            found.add(kind, key, part.cite(place, line))
+            counts.add(key, quantity, value, place, line, first)
+    repeated = _repeated(counts.counted)
     yield from (one for one in found.records() if not isinstance(one, Fact) or one.key not in repeated)
-    yield from (one for (key, _), one in counted.items() if key not in repeated)
+    yield from (one for (key, _), one in counts.counted.items() if key not in repeated)
+
+
+class _Counts(Struct):
+    """The counters by device and quantity, and the line at which the output of each begins."""
+
+    part: Part
+    counted: dict[tuple[str, str], Observation] = field(default_factory=dict)
+    begun: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, key: str, quantity: str, value: float, place: int, line: str, first: int) -> None:
+        """Add a counter of the output that begins at the line `first`."""
+        at, where = self.part.at, self.part.cite(place, line)
+        one = Observation(about=key, quantity=quantity, unit="count", value=value, at=at, evidence=where)
+        known = self.counted.setdefault((key, quantity), one)
+        another = self.begun.setdefault((key, quantity), first) != first
+        if (another or quantity.endswith("_pause")) and known.value < value:  # pauses: a counter for each priority
+            self.counted[key, quantity] = one
 
 
 def _is_of_port(key: str, name: str, quantity: str) -> bool:

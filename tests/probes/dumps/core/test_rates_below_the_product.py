@@ -60,7 +60,7 @@ Settings for ens1f0np0:
 @pytest.mark.parametrize(
     ("text", "verdict"),
     [
-        *((IBSTAT.format(rate), "ok" if rate >= 200 else "unknown") for rate in (50, 100, 200, 400)),
+        *((IBSTAT.format(rate), "ok" if rate > 200 else "unknown") for rate in (50, 100, 200, 400)),
         (IBSTAT.format(100).replace("MT4129", "MT4115"), "ok"),
         (DEVINFO.format("100.0 Gbps (128)"), "ok"),
         (DEVINFO.format("25.0 Gbps (32)"), "unknown"),
@@ -86,6 +86,18 @@ QUIET, LOUD = COUNTERS.format(0), COUNTERS.format(52341)
 def test_counters_of_two_devices_without_names(heading: str) -> None:
     found = found_in(f"{heading}{QUIET}\n{heading}{LOUD}")
     assert found == [("nic-errors", "warning", "nic 2"), ("nic-port-flapping", "warning", "nic 2")]
+
+
+@pytest.mark.parametrize("command", ["$ ethtool -S ens3f0\n", "NIC statistics for ens3f0:\n"])
+@pytest.mark.parametrize("between", ["", "\n", "```\n\n```\n"])
+def test_counters_of_one_device_in_two_outputs(command: str, between: str) -> None:
+    faulty = [("nic-errors", "warning", "ens3f0"), ("nic-port-flapping", "warning", "ens3f0")]
+    for first, second in ((QUIET, LOUD), (LOUD, LOUD), (LOUD, QUIET)):
+        assert found_in(f"{command}{first}{between}{command}{second}") == faulty
+    assert not found_in(f"{command}{QUIET}{between}{command}{QUIET}")
+    second_device = command.replace("ens3f0", "ens3f1")
+    of_second = [(code, severity, "ens3f1") for code, severity, _ in faulty]
+    assert found_in(f"{command}{QUIET}{between}{second_device}{LOUD}") == of_second
 
 
 def test_a_file_system_that_is_full_in_the_second_output() -> None:
