@@ -34,6 +34,10 @@ _HEAD = re.compile(
 _COMPARED = re.compile(
     r"(?<![\w-])(?:unlike|than|not|no|but|below|above|behind|under|from|instead|while|same)(?![\w-])", re.IGNORECASE
 )
+# A command for one function, and the prompt of another command
+_COMMAND = re.compile(r"[^\n|;]{0,60}(?<![\w-])lspci(?:[ ]-[a-zA-Z]{1,8}){0,4}[ ]-s[ ]?")
+_OPTIONS = re.compile(r"(?:[ ]-[a-zA-Z]{1,8}){0,4}[ ]*(?:\|[^\n]{0,120})?")
+_PROMPT = re.compile(r"[\w.@:~/\[\] -]{0,60}[$#] [a-z/.]")
 _NOTHING = re.compile(r"[\W_]*")
 _SLOT = re.compile(r"(?<![a-z])(?:in )?slot[ #:=]{0,3}\d{1,3}(?!\w)", re.IGNORECASE)
 _NUMBERS = re.compile(
@@ -92,13 +96,15 @@ def _head(lines: Sequence[str], place: int, free: int) -> re.Match[str] | None:
         if ADDRESS.search(line[:400]):
             head = _HEAD.fullmatch(line.rstrip())
             return head if head and _is_headline(head) else None
-        if names_others(line[:400]):
+        if names_others(line[:400]) or _PROMPT.match(line):
             return None
     return None
 
 
 def _is_headline(head: re.Match[str]) -> bool:
     """Whether the words of a line are those of one device, not of prose about it."""
+    if _COMMAND.fullmatch(head["before"]):
+        return bool(_OPTIONS.fullmatch(head["rest"]))
     before, rest = _LABEL.sub("", _SLOT.sub("", head["before"])), head["rest"]
     if _NOTHING.fullmatch(before) and (_NOTHING.fullmatch(rest) or _class(rest)):
         return True

@@ -86,6 +86,17 @@ def test_prose_about_another_link_names_none(head: str) -> None:
     assert all(subject != "0000:41:00.0" for _, _, subject in found)
 
 
+@pytest.mark.parametrize("prompt", ["$ ", "# ", "root@n7:~# ", "[root@n7 ~]# ", ""])
+@pytest.mark.parametrize("command", ["lspci -s {} -vv", "sudo lspci -vv -s {} | grep Lnk"])
+@pytest.mark.parametrize("between", ["", "...\n", "\n"])
+def test_a_command_for_one_function(prompt: str, command: str, between: str) -> None:
+    link = LINKS["lspci"].format(w=8, mark="")
+    text = f"{prompt}{command.format('41:00.0')}\n{between}{link}"
+    assert [subject for _, _, subject in found_in(text)] == ["0000:41:00.0"]
+    other = f"{prompt}{command.format('41:00.0')}\n$ lspci -vv\n{link}"
+    assert "0000:41:00.0" not in [subject for _, _, subject in found_in(other)]
+
+
 def test_only_the_first_link_below_a_headline_is_of_it() -> None:
     link = LINKS["lspci"].format(w=8, mark="")
     assert {subject for _, _, subject in found_in(f"41:00.0\n{link}{link}")} == {"0000:41:00.0", "text:4"}

@@ -26,7 +26,8 @@ def test_a_driver_names_only_the_value_that_is_below(stamp: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "i40e 0000:af:00.0: PCI-Express bandwidth available for this device may be insufficient for optimal performance.",
+        "i40e 0000:af:00.0: "
+        "PCI-Express bandwidth available for this device may be insufficient for optimal performance.",
         "ixgbe 0000:af:00.0: This is not sufficient for optimal performance of this card.",
         "ixgbe 0000:af:00.0 eth4: This is not sufficient for optimal performance of this card.",
     ],
