@@ -7,6 +7,7 @@ the fact has the place of its line as its key.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -65,8 +66,8 @@ def with_heads(records: Sequence[Record], name: str, text: str) -> Sequence[Reco
     for record, place, free in zip(records, places, _free(records, places), strict=True):
         if isinstance(record, Pci) and place and (head := _head(lines, place, free)):
             named[record.key] = _named(record, head)
-    taken = [record.key for record in (*records, *named.values()) if isinstance(record, Pci)]
-    found = {key: one for key, one in named.items() if taken.count(one.key) == 1}
+    taken = Counter(record.key for record in (*records, *named.values()) if isinstance(record, Pci))
+    found = {key: one for key, one in named.items() if taken[one.key] == 1}
     return [_with_subject(record, found) for record in records]
 
 
@@ -77,11 +78,13 @@ def _place(record: Record, name: str) -> int:
 
 
 def _free(records: Sequence[Record], places: Sequence[int]) -> Iterator[int]:
-    """For each record the last line before it that is of another function."""
-    ends = [max((_line(one.source) for one in getattr(record, "cites", {}).values()), default=0) for record in records]
-    of_functions = [(place, end) for record, place, end in zip(records, places, ends, strict=True) if place]
-    for place in places:
-        yield max((end for start, end in of_functions if start < place), default=0)
+    """For each record the last line before it that is of another function. Records come in the order of their lines."""
+    last = 0
+    for record, place in zip(records, places, strict=True):
+        yield last
+        if place:
+            cites = getattr(record, "cites", {}).values()
+            last = max((_line(one.source) for one in cites), default=last)
 
 
 def _line(source: str) -> int:
