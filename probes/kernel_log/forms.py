@@ -4,8 +4,7 @@ Other lines that name a fault are in the catalog (models/catalog/messages).
 
 Drivers write "DRIVER ADDRESS: text" (dev_printk). Sources of the patterns: NVRM and nvidia-nvswitch (NVIDIA, Xid
 Errors; Fabric Manager user guide), drivers/pci/pcie/aer.c and dpc.c, drivers/pci/pci.c (__pcie_print_link_status),
-drivers/pci/hotplug/pciehp_ctrl.c, drivers/infiniband/core/cache.c, mlx5_core (health.c, events.c, en_main.c), bnxt,
-ice, igb, mlx4_en, qede, sfc, drivers/nvme/host (nvme_log_error in core.c), drivers/edac/edac_mc.c, mm/memory-failure.c,
+drivers/pci/hotplug/pciehp_ctrl.c, mlx5_core (health.c, events.c, en_main.c), bnxt, ice, drivers/nvme/host (nvme_log_error in core.c), drivers/edac/edac_mc.c, mm/memory-failure.c,
 drivers/thermal/intel/therm_throt.c, block/blk-core.c (blk_errors), drivers/scsi/constants.c, fs/ext4/super.c,
 fs/xfs/xfs_fsops.c, fs/btrfs/messages.c.
 """
@@ -17,7 +16,9 @@ from functools import cache
 
 from msgspec import Struct
 
-_A = r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+from . import port_lines
+
+_A = port_lines.ADDRESS
 _A2 = _A.replace("address", "address2")
 # Start of an Xid line. Older drivers omit "PCI:" or the domain, all omit the function, and MIG adds "GPU-I:05". Lists
 # of people and programs omit "NVRM:".
@@ -29,14 +30,6 @@ _XID = (
 # begin with 10 to 17. A letter behind the number is damage: "7O".
 _CODE = r"(?P<code>1[89]|[2-9][0-9]|[0-9]{3,4}|[0-9]{1,2}(?=[ \t]*\S))(?!\w)"
 _MLX5, _NICS = rf"mlx5_core {_A}(?: \S{{1,20}})?: ", rf"(?:bnxt_en|ice|i40e) {_A}(?: \S{{1,20}})?: "
-
-_PORT = r"(?P<name>(?=[a-z]{1,9}[0-9])(?:en|eth|em|wan|lan|ib|hsn|mgmt|p[0-9]{1,3}p)[a-z0-9]{1,14}(?:\.[0-9]{1,4})?)"
-# A network device behind its driver: "e1000e: eth0 ", "tg3 0000:03:00.0: eth0: ", "eth0: ".
-_NET = (
-    rf"(?:{_A}:? |(?<![\w.-])(?:[a-z][a-z0-9_]{{1,14}}: )?)"
-    rf"{_PORT}:? (?:\([^()]{{1,40}}\) ){{0,4}}"  # a switch in the machine: "eth3 (phyId: 15) Link DOWN"
-    r"(?:\w{2,10}: )?(?:NIC )?(?:Copper |Fib(?:er|re) |S[Ee]r[Dd]es )?[Ll]ink (?:is )?"
-)
 
 # Bits of the status registers (drivers/pci/pcie/aer.c, aer_correctable_error_string and its older form).
 _CORRECTED = {
@@ -223,21 +216,7 @@ FORMS = _forms(
     ("module", "Port module event[error]", _MLX5 + r".{0,60}Port module event\[error\]: module (?P<link>[0-9]{1,3}), "),
     ("nic", "irmware", _NICS + r".{0,60}(?:[Ff]irmware (?:is )?(?:not responding|non-responsive|recovery mode))"),
     ("nic", "failed", _NICS + r"(?:PF reset failed|Rebuild failed)"),
-    ("link down", "Link DOWN", _A + r" (?P<name>\S{1,40}): Port: (?P<link>[0-9]{1,3}) Link DOWN"),
-    ("link down", "Link DOWN", r"infiniband (?P<name>\S{1,40}): Port: (?P<link>[0-9]{1,3}) Link DOWN"),  # Linux 6.14
-    ("link down", "own", _A + r" (?P<name>\S{1,40}): (?:igb: \S{1,20} )?(?:NIC )?Link (?:is )?[Dd]own\b"),
-    ("link down", "ink down", _A + r" (?P<name>\S{1,40}): link down\b"),
-    *(("link down", f"ink {word}", _NET + r"(?:[Dd]own|DOWN)\b") for word in ("down", "Down", "DOWN", "is ")),
-    ("link down", "link change old", r"(?P<name>\S{1,40}): atlantic: link change old [0-9]{2,6} new 0\b"),
-    # The port is up again. Such a line says nothing without one that says that the port went down.
-    *(("link up", f"ink {word}", _NET + r"(?:[Uu]p|UP)\b") for word in ("up", "Up", "UP", "is ")),
-    ("link up", "link change old", r"(?P<name>\S{1,40}): atlantic: link change old [0-9]{1,6} new [0-9]{2,6}\b"),
-    # It only ends "link down": the ports of containers become ready whenever a container starts.
-    ("link ready", "link becomes ready", rf"ADDRCONF\(NETDEV_(?:CHANGE|UP)\): {_PORT}: link becomes ready"),
-    ("link up", "Link ACTIVE", r"(?P<name>\S{1,40}): Port: (?P<link>[0-9]{1,3}) Link ACTIVE"),
-    ("link up", "qede_link_update", r"\[qede_link_update:[0-9]{1,6}\((?P<name>[a-zA-Z][\w.-]{0,20})\)\]Link is up"),
-    ("link down", "mlx4_en", r"mlx4_en: (?P<name>[a-zA-Z][\w.-]{0,20}): Link Down$"),
-    ("link down", "qede_link_update", r"\[qede_link_update:[0-9]{1,6}\((?P<name>[a-zA-Z][\w.-]{0,20})\)\]Link is down"),
+    *port_lines.ROWS,
     # The kernel prints "critical medium error" of the block layer after the line of the driver.
     ("medium error", "critical medium error", rf"critical medium error, dev {_DISK}, sector "),
     ("unrecovered read", "Unrecovered Read Error", rf"{_DISK}: .{{1,80}}\bUnrecovered Read Error\b"),
