@@ -215,7 +215,8 @@ SXID = f"nvidia-nvswitch2: SXid (PCI:{SWITCH}): {{}}, {{}}, Link 33 what it says
     ("code", "word", "severity"),
     [
         (12028, "Non-fatal", "warning"),
-        (22013, "Non-fatal", None),
+        (22013, "Non-fatal", "info"),
+        (10005, "Non-fatal", None),
         (19049, "Non-fatal", "info"),
         (20034, "Fatal", "critical"),
         (23001, "Fatal", "critical"),
@@ -257,7 +258,7 @@ def test_sxids_of_one_switch() -> None:
     assert told(*log(hot)) == [("nvswitch-error", SWITCH, "warning")]
     assert told(*log(hot, cool)) == [("nvswitch-error", SWITCH, "info")]
     (finding,) = findings(*log(hot, SXID.format(20034, "Fatal"), SXID.format(22013, "Non-fatal")))
-    assert finding.message == f"SXid 20034 of NVSwitch {SWITCH}, link 33: an NVLink went down; also SXid 10004"
+    assert finding.message == f"SXid 20034 of NVSwitch {SWITCH}, link 33: an NVLink went down; also SXid 10004, 22013"
     led_to = GpuLink(key="gpu0/nvlink1", gpu="gpu0", active=True, remote=SWITCH)
     assert told(FUNCTION, GPU, led_to, *log(SXID.format(20034, "Fatal"))) == []  # it is missed: nvswitch.py
 
