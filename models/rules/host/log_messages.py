@@ -30,7 +30,7 @@ _WARNING = (
 )
 _KIND = "message"
 _FELL_OFF = 79  # Xid
-_OF_GPUS = ("gpu-", "nvlink-", "nvswitch-")
+_OF_GPUS = ("gpu-", "nvlink-", "nvswitch-", "driver-mismatch")
 _STATES = ("gpu-missing", "gpu-driver-failed")  # the driver shows whether they hold
 # Words with which a driver states a failure of hardware or firmware, also in lines that linkgauge does not know.
 _GRAVE = re.compile(
