@@ -21,6 +21,7 @@ class DiskHealth(Fact, frozen=True, kw_only=True):
     pending: int | None = None  # sectors that could not be read, and may still be
     uncorrectable: int | None = None  # sectors that could not be read at the last scan
     reallocated: int | None = None  # sectors, or on SAS disks defects, that were replaced
+    unrecovered: int | None = None  # errors in its life that it reported because it could not correct them
     unreadable: bool | None = None  # the latest self-test that ended found an error
 
 

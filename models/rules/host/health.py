@@ -10,6 +10,10 @@ from ...report import Finding, Severity
 from ..core.rule import Rule
 from ..core.wording import cited
 
+# Replaced sectors, and errors that were not corrected: a disk with fewer can work for years. One bad sector counts at
+# each attempt to read it.
+_MANY = 100
+
 
 def too_hot(snapshot: Snapshot, one: Temperature) -> Iterator[Finding]:
     """A processor is as hot as its own limit or hotter, so that it lowers its clocks."""
@@ -46,8 +50,17 @@ def unhealthy(snapshot: Snapshot, disk: DiskHealth) -> Iterator[Finding]:
         yield _finding(disk, "warning", message, "uncorrectable")
     elif disk.unreadable:
         yield _finding(disk, "warning", f"{name}: its latest self-test found an error", "unreadable")
-    elif disk.reallocated:
-        yield _finding(disk, "info", f"{name} has replaced {disk.reallocated:,} sectors in its life", "reallocated")
+    else:
+        yield from _of_life(disk, name)
+
+
+def _of_life(disk: DiskHealth, name: str) -> Iterator[Finding]:
+    """The largest count since the disk was made."""
+    fields = ("unrecovered", f"could not correct {disk.unrecovered or 0:,} errors in its life: data may be lost")
+    others = ("reallocated", f"has replaced {disk.reallocated or 0:,} sectors in its life")
+    field, text = max(fields, others, key=lambda one: getattr(disk, one[0]) or 0)
+    if count := getattr(disk, field):
+        yield _finding(disk, "warning" if count >= _MANY else "info", f"{name} {text}", field)
 
 
 def _finding(disk: DiskHealth, severity: Severity, message: str, field: str) -> Finding:
@@ -69,7 +82,7 @@ RULES = (
     Rule(
         "storage-degraded",
         DiskHealth,
-        ("passed?", "failing?", "pending?", "uncorrectable?", "unreadable?", "reallocated?"),
+        ("passed?", "failing?", "pending?", "uncorrectable?", "unreadable?", "unrecovered?", "reallocated?"),
         unhealthy,
     ),
 )

@@ -20,7 +20,9 @@ _WARNINGS: tuple[tuple[int, Severity, str], ...] = (
     (1, "warning", "reports a temperature outside of its limits"),
 )
 _UNRELIABLE = 1 << 2
-_WORN = 100  # percent of the endurance
+_WORN = 100  # percent of the endurance; above it a drive still works (NVM Express Base Specification)
+# One bad block counts at each attempt to read it, so a few tens of errors can be one block that was lost years ago.
+_MANY_ERRORS = 100
 
 
 def is_local(snapshot: Snapshot, drive: Nvme) -> bool:
@@ -55,8 +57,8 @@ def unhealthy(snapshot: Snapshot, drive: Nvme) -> Iterator[Finding]:
         message = f"{name} has {drive.spare} % of its spare blocks left, its threshold is {drive.spare_threshold} %"
         yield _finding(drive, "warning", message, "spare", drive.spare_threshold)
     elif drive.media_errors:
-        message = f"{name} could not correct {drive.media_errors} errors of its medium in its life: data may be lost"
-        yield _finding(drive, "info", message, "media_errors", 0)
+        message = f"{name} could not correct {drive.media_errors:,} errors of its medium in its life: data may be lost"
+        yield _finding(drive, "warning" if drive.media_errors >= _MANY_ERRORS else "info", message, "media_errors", 0)
     elif drive.used is not None and drive.used >= _WORN:
         message = f"{name} has used {drive.used} % of its rated endurance"
         yield _finding(drive, "info", message, "used", _WORN)

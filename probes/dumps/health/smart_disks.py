@@ -37,15 +37,21 @@ _SHORT = re.compile(rf"[ \t]*(?P<name>{_ATTRIBUTE})[ ]+.{{0,60}}?\braw=(?P<raw>\
 _MODEL = re.compile(r"[ \t]*(?:Device Model|Product):[ ]+(\S.{0,39}?)[ \t]*$")
 _TEST = re.compile(r"[ \t]*# ?(\d{1,2})[ ]+[A-Z]\w+ (?:offline|captive)[ ]+(Completed[^\n]{0,40}?)[ ]{2,}")
 _DEFECTS = re.compile(r"[ \t]*Elements in grown defect list:[ ]+(\d{1,9})\b")
+# The error counters of SAS disks: the last column has the errors that were not corrected.
+_COUNTERS = re.compile(r"[ \t]*(?:read|write|verify):(?:[ ]+\d{1,20}){5}[ ]+\d{1,12}[.,]\d{1,3}[ ]+(\d{1,12})[ \t]*$")
 _HEADER = re.compile(r"[ \t]*smartctl \d|.{0,80}\bsmartctl .{0,80}/dev/")
 _OF_NVME = re.compile(
     r"NVMe (?:Log|Version|Identify)|PCI Vendor(?:/Subsystem)? ID|IEEE OUI Identifier|/dev/nvme|Critical Warning"
 )
-_FIELDS = {
+FIELDS = {
     "Current_Pending_Sector": "pending",
     "Offline_Uncorrectable": "uncorrectable",
     "Reallocated_Sector_Ct": "reallocated",
     "Reallocate_NAND_Blk_Cnt": "reallocated",
+    "Reported_Uncorrect": "unrecovered",
+    "Reported_Uncorrectable_Errors": "unrecovered",
+    "Uncorrectable_Error_Cnt": "unrecovered",
+    "Uncorrectable_Sector_Ct": "unrecovered",
 }
 _UNNAMED = "disk"
 _GOOD = ("PASSED", "OK")
@@ -74,6 +80,7 @@ class _Reading(Struct):
 def read(part: Part) -> Iterator[Record]:
     """A `DiskHealth` per disk. Outputs about NVMe drives are left to smart_log.py."""
     reading, failing, nvme = _Reading(FactCollector()), dict[str, list[str]](), _lines_of_nvme(part)
+    uncorrected: dict[str, tuple[int, Evidence]] = {}
     for number, line in part.lines():
         where = part.cite(number, line)
         if number in nvme:
@@ -88,18 +95,23 @@ def read(part: Part) -> Iterator[Record]:
                 failing.setdefault(reading.key, []).append(row["name"])
                 reading.found.add(DiskHealth, reading.key, where, failing=())
             reading.begun = False
-            if field := _FIELDS.get(row["name"]):
+            if field := FIELDS.get(row["name"]):
                 reading.found.add(DiskHealth, reading.key, where, **{field: int(row["raw"])})
         elif model := _MODEL.match(line):
             reading.found.add(DiskHealth, reading.key, where, model=model[1])
         elif test := _TEST.match(line):
             reading.found.add(DiskHealth, reading.key, where, unreadable="without error" not in test[2])
+        elif counters := _COUNTERS.match(line):
+            known = uncorrected.get(reading.key, (0, where))
+            uncorrected[reading.key] = max(known, (int(counters[1]), where), key=lambda one: one[0])
         elif defects := _DEFECTS.match(line):
             reading.begun = False
             reading.found.add(DiskHealth, reading.key, where, reallocated=int(defects[1]))
     for key, names in failing.items():
         known = reading.found.facts[DiskHealth, key]
         known["failing"] = (tuple(dict.fromkeys(names)), known["failing"][1])
+    for key, (count, where) in uncorrected.items():
+        reading.found.add(DiskHealth, key, where, unrecovered=count)
     reading.found.drop_repeats(_UNNAMED)
     yield from reading.found.records()
 

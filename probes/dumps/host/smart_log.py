@@ -1,4 +1,4 @@
-"""Health of drives: `nvme smart-log` (text, -H, JSON) and `smartctl -a`. health/smart_disks.py reads ATA and SAS disks.
+"""Health of drives: `nvme smart-log` (text, -H, JSON) and `smartctl -a`. health/ has ATA and SAS disks.
 
 nvme-cli (nvme-print-stdout.c, nvme-print-json.c), smartmontools (nvmeprint.cpp), NVM Express Base Specification 2.0,
 5.16.1.3. The first line or the command names the drive. Without both, the drive has no number.
@@ -14,7 +14,7 @@ from ....models.facts.records import Record
 from ..core.fields import FactCollector
 from ..core.key_values import begins, collect, entries_of, key, number, together
 from ..core.part import Part
-from ..health import smart_disks
+from ..health import smart_disks, smart_json
 
 _NAMES = (
     "critical_warning",
@@ -30,7 +30,10 @@ _NAMES = (
     "Media and Data Integrity Errors",
 )
 _COMMAND = r"[^\n]{0,160}\bnvme (?:smart-log|get-log)\b[^\n]{0,40}/dev/nvme\d"
-BEGIN = rf"^(?:[ \t]*Smart Log for NVME device:|{_COMMAND}|{smart_disks.LINES_OF_SMARTCTL}|{begins(_NAMES, '[0-9]')})"
+BEGIN = (
+    rf"^(?:[ \t]*Smart Log for NVME device:|{_COMMAND}|{smart_disks.LINES_OF_SMARTCTL}|{smart_json.BEGIN}"
+    rf"|{begins(_NAMES, '[0-9]')})"
+)
 ANY_LINE = smart_disks.ANY_LINE
 _DRIVE = re.compile(r"(?:Smart Log for NVME device:|/dev/)\s*(?:/dev/)?(nvme\d{1,4})(?:c\d+)?(?:n\d{1,4})?\b")
 _COUNT = r"(?:0x[0-9a-fA-F]{1,4}|[0-9][0-9,.'_  ]{0,30})(?:\s.*)?"
@@ -47,6 +50,12 @@ _KEYS = together(
     key("model number|mn", Nvme, "model", r"\S.{0,39}", str),
     key("firmware version", Nvme, "firmware", r"\S{1,8}", str),
 )
+_BARE = r"[0-9]{1,3}"  # of JSON. In text, a percentage without its sign is damaged
+_MEMBERS = together(
+    key("available_spare", Nvme, "spare", _BARE, number),
+    key("available_spare_threshold", Nvme, "spare_threshold", _BARE, number),
+    key("percentage_used", Nvme, "used", _BARE, number),
+)
 UNNAMED = "nvme"  # the key of a drive that the text does not name
 
 
@@ -61,7 +70,9 @@ def read(part: Part) -> Iterator[Record]:
                 logs += 1
                 drive = drive if named else UNNAMED if logs == 1 else f"{UNNAMED} {logs}"
                 named = False
-            collect(found, _KEYS, one, {Nvme: drive})
+            if not collect(found, _KEYS, one, {Nvme: drive}) and f'"{one.name.replace(" ", "_")}"' in text:
+                collect(found, _MEMBERS, one, {Nvme: drive})
     found.drop_repeats(UNNAMED)
     yield from found.records()
     yield from smart_disks.read(part)
+    yield from smart_json.read(part, smart_disks.FIELDS)
