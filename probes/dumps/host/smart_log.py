@@ -50,7 +50,8 @@ _KEYS = together(
     key("model number|mn", Nvme, "model", r"\S.{0,39}", str),
     key("firmware version", Nvme, "firmware", r"\S{1,8}", str),
 )
-_BARE = r"[0-9]{1,3}"  # of JSON. In text, a percentage without its sign is damaged
+# Of smartctl's JSON. In text, a percentage without its sign is damaged, and nvme-cli's JSON has bits with such names.
+_BARE = r"[0-9]{1,3}"
 _MEMBERS = together(
     key("available_spare", Nvme, "spare", _BARE, number),
     key("available_spare_threshold", Nvme, "spare_threshold", _BARE, number),
@@ -62,6 +63,7 @@ UNNAMED = "nvme"  # the key of a drive that the text does not name
 def read(part: Part) -> Iterator[Record]:
     """An `Nvme` per drive. A log without a name after another log is of another drive, unless it repeats its values."""
     found, drive, named, logs = FactCollector(), UNNAMED, False, 0
+    of_smartctl = '"nvme_smart_health_information_log"' in part.text
     for line, text in part.lines():
         if name := _DRIVE.search(text):
             drive, named = name[1], True
@@ -70,7 +72,7 @@ def read(part: Part) -> Iterator[Record]:
                 logs += 1
                 drive = drive if named else UNNAMED if logs == 1 else f"{UNNAMED} {logs}"
                 named = False
-            if not collect(found, _KEYS, one, {Nvme: drive}) and f'"{one.name.replace(" ", "_")}"' in text:
+            if not collect(found, _KEYS, one, {Nvme: drive}) and of_smartctl:
                 collect(found, _MEMBERS, one, {Nvme: drive})
     found.drop_repeats(UNNAMED)
     yield from found.records()
