@@ -15,7 +15,7 @@ from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Re
 from ....models.facts.units import from_gigabytes
 from ..core.columns import Row, rows
 from ..core.part import Part
-from . import nccl_log
+from . import nccl_commands, nccl_log
 
 # Launchers put the rank before each line: mpirun "[1,0]<stdout>:", srun and torchrun "0:".
 _PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ?)\s*")
@@ -60,6 +60,7 @@ BEGIN = (
     # A row without the heading
     rf"|{_AHEAD}[0-9]{{1,15}}{_GAP}[0-9]{{1,15}}{_GAP}{_TYPES}{_GAP}(?:sum|prod|max|min|avg|mulsum|none|all){_GAP}"
     rf"[-0-9.]{{1,14}}{_GAP}[0-9.]{{1,12}}{_GAP}[0-9.]"
+    rf"|^{nccl_commands.COMMAND}"
     rf"|{nccl_log.BEGIN}"
 )
 _BELOW_ONE = ("all_gather", "reduce_scatter", "alltoall")  # collectives whose busbw is lower than their algbw
@@ -81,6 +82,7 @@ def read(part: Part) -> Iterator[Record]:
 
 def _read_tables(part: Part) -> Iterator[Record]:
     tables: list[_Table] = []
+    lines: list[int] = []  # with results
     op, ranks, host = None, set[str](), None
     texts = part.text.split("\n")
     for found in rows(part, _heading, _guess, _plain):
@@ -92,6 +94,7 @@ def _read_tables(part: Part) -> Iterator[Record]:
                 op, ranks = None, set()
             if row := _row(found.columns, found.cells):
                 tables[-1].rows.append((*row, cite))
+                lines.append(found.number)
             continue
         number, plain = found
         if any(mark in plain for mark in _LOG):
@@ -103,6 +106,7 @@ def _read_tables(part: Part) -> Iterator[Record]:
                 yield _gpu(rank, part.cite(number, plain))
         if named := NAME.search(plain):
             op = named[1]
+    yield from nccl_commands.read(part, lines)
     if tables:
         yield from _end(part, tables[-1])
     names = set(NAME.findall(part.text)) if tables else set[str]()
