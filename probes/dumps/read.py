@@ -11,6 +11,7 @@ from ...models.facts.records import Fact, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from .core.part import Part
 from .core.split import clean, is_filler, split
+from .gpu_tools.driver_options import read_driver_options
 from .gpu_tools.health_events import read_health
 from .health.redfish_drives import read_drives
 from .host.iommu import read_iommu
@@ -106,6 +107,7 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
         events: tuple[Record, ...] = () if reader and reader.name in _OWN_EVENTS else tuple(read_events(part))
         events += tuple(read_iommu(part)) if reader is None or reader.name not in _OWN_IOMMU else ()
         events += tuple(read_boot_windows(part)) if reader is None or reader.name != "other_hosts" else ()
+        events += tuple(read_driver_options(part))
         yield from events
         if reader:
             known += 1

@@ -72,6 +72,19 @@ def _reduces_in_switches(snapshot: Snapshot) -> bool:
     return len(known) >= _FEWEST_REDUCED and all(one and one.fabric and (one.link_version or 0) >= 4 for one in known)
 
 
+def _disabled_nvlinks(snapshot: Snapshot) -> bool:
+    """Whether the driver starts no NVLink, several GPUs have NVLinks without a bridge, and no state of a link was read.
+
+    The option alone does not show that links are active. So nothing is judged if it is off.
+    """
+    setting = snapshot.of(Setting).get("nvlink_disable")
+    if setting is None or setting.value != "1":
+        return False
+    known = [(gpu, gpu_product(snapshot, gpu)) for gpu in snapshot.of(Gpu).values()]
+    linked = [gpu for gpu, product in known if product and product.links and not product.bridged]
+    return len(linked) > 1 and all(gpu.nvlinks is None for gpu in linked)
+
+
 # The conditions that `where` of a row may name.
 CONDITIONS: Mapping[str, Callable[[Snapshot], object]] = {
     "gpu": _gpus,
@@ -80,6 +93,7 @@ CONDITIONS: Mapping[str, Callable[[Snapshot], object]] = {
     "direct gpu": direct_gpus,
     "gpu peers": may_peer,
     "nvswitch reductions": _reduces_in_switches,
+    "disabled nvlinks": _disabled_nvlinks,
     "rdma": lambda snapshot: adapters(snapshot) or "memory registration" in snapshot.of(NcclFailure),
     "adapter": adapters,
     "verbs": lambda snapshot: [one for one in adapters(snapshot) if one.driver != "efa"],

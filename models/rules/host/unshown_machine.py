@@ -7,7 +7,7 @@ machine with the path it is a warning or critical (`settings`, `job_limits`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ...catalog.settings import Row, settings
 from ...facts.gpu import Gpu
@@ -22,21 +22,32 @@ from ..core.wording import cited
 from .job_limits import SHARED_MEMORY
 from .settings import CONDITIONS, wrong_values
 
-_CODE = "nccl-env"
+_CODE, _INACTIVE = "nccl-env", "nvlink-inactive"
 _PATHS = frozenset({"rdma", "adapter", "verbs", "gpudirect"})
+_DECIDING = "ibstat on this machine", "nvidia-smi nvlink -s on this machine"
 # The size of /dev/shm in a container without --shm-size (moby, daemon/config: DefaultShmSize).
 _CONTAINER = 64 * MIB
 _DEVICES = (Gpu, Pci, Rdma, Port, NcclFailure)
 
 
 def is_undecided(snapshot: Snapshot, setting: Setting) -> bool:
-    """Select variables of dumps whose row needs a path that no fact shows or excludes."""
+    """Select variables and options of dumps whose row needs a path that no fact shows or excludes."""
     row = settings().get(setting.key)
-    if row is None or row.code != _CODE or snapshot.origin != "dumps":
+    if row is None or row.code not in (_CODE, _INACTIVE) or snapshot.origin != "dumps":
         return False
+    if row.code == _INACTIVE:
+        return not snapshot.of(Gpu) and bool(wrong_values(row, setting))
     if len(snapshot.of(Pci)) + len(snapshot.of(Rdma)):
         return False
     return bool(_missing(snapshot, row)) and _missing(snapshot, row) <= _PATHS
+
+
+def _with_code(code: str) -> Callable[[Snapshot, Setting], bool]:
+    def where(snapshot: Snapshot, setting: Setting) -> bool:
+        row = settings().get(setting.key)
+        return row is not None and row.code == code and is_undecided(snapshot, setting)
+
+    return where
 
 
 def _missing(snapshot: Snapshot, row: Row) -> set[str]:
@@ -53,7 +64,7 @@ def undecided(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChe
         return
     value = " and ".join(wrong)
     yield Finding(
-        code=_CODE,
+        code=row.code or _CODE,
         severity="info",
         confidence="possible",
         subject="node",
@@ -67,7 +78,7 @@ def undecided(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChe
     )
     why = f"{setting.key}={value}: the text does not show the devices of the machine"
     yield NotChecked(
-        what="Setting", subject=setting.key, reason=Reason.INCOMPLETE, detail=why, how="ibstat on this machine"
+        what="Setting", subject=setting.key, reason=Reason.INCOMPLETE, detail=why, how=_DECIDING[row.code == _INACTIVE]
     )
 
 
@@ -161,7 +172,8 @@ def _not_shown(how: str, shown: str = "a limit", what: str = "limits of jobs") -
 
 
 RULES = (
-    Rule(_CODE, Setting, ("value",), undecided, is_undecided),
+    Rule(_CODE, Setting, ("value",), undecided, _with_code(_CODE)),
+    Rule(_INACTIVE, Setting, ("value",), undecided, _with_code(_INACTIVE)),
     Rule("memlock-low", Setting, ("value",), locked_memory, is_locked_memory),
     Rule("iommu-translation", Setting, ("value",), translation, is_translation),
     Rule("shm-small", Mount, ("size",), shared_memory, is_small_shared_memory),

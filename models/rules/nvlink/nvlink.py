@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ...facts.gpu import Gpu, GpuLink
+from ...facts.machine import Setting
 from ...facts.records import Evidence
 from ...facts.units import as_gigabytes
 from ...graph.topology import Link
@@ -131,12 +132,18 @@ def inactive(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         basis=wanted.basis,
         expected_source=wanted.source,
         cause=_cause(snapshot, gpu, wanted),
-        case="bridge" if wanted.bridged else "part of a board" if severity == "info" else None,
+        case=_case(snapshot, gpu, wanted, severity),
         limits={_link_id(snapshot, f"{gpu.key}/nvlink{number}"): 0.0 for number in down},
         explains=(f"nvlink-fabric-incomplete:{subject_of(gpu)}",) if cut_off(snapshot, gpu) else (),
         location=place_of(snapshot, gpu),
         evidence=(*gpu_evidence(gpu, "nvlinks"), *_evidence(snapshot, gpu, down)),
     )
+
+
+def _case(snapshot: Snapshot, gpu: Gpu, wanted: Normal, severity: Severity) -> str | None:
+    if _is_disabled(snapshot, gpu):
+        return "disabled"
+    return "bridge" if wanted.bridged else "part of a board" if severity == "info" else None
 
 
 def _numbered(links: list[int]) -> str:
@@ -221,7 +228,15 @@ def _other_ends(snapshot: Snapshot, gpu: Gpu, down: list[int]) -> list[str]:
     return sorted(owners - {gpu.key})
 
 
+def _is_disabled(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Whether an option of the driver switches NVLink off."""
+    setting = snapshot.of(Setting).get("nvlink_disable")
+    return not gpu.nvlinks and setting is not None and setting.value == "1"
+
+
 def _cause(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> str:
+    if _is_disabled(snapshot, gpu):
+        return "the driver's option NvLinkDisable is 1, so it starts no NVLink"
     if wanted.bridged:
         return "the bridge between two cards: its seating, one bridge of several that is missing, or the card"
     for switch in lost_switches(snapshot, gpu):

@@ -1,4 +1,4 @@
-"""Variables on the command lines of nccl-tests: "NCCL_P2P_DISABLE=1 ./all_reduce_perf -g 8", "mpirun -x NCCL_NET=Socket ...".
+"""Variables on the command lines of nccl-tests: "NCCL_P2P_DISABLE=1 ./all_reduce_perf -g 8", "mpirun -x NCCL_NET=IB".
 
 A command is known by its program and an option. Its variables count only if each run of the text has them: people also
 show a run with a variable and a run without it.

@@ -102,8 +102,8 @@ def read(part: Part) -> Iterator[Record]:
         elif test := _TEST.match(line):
             reading.found.add(DiskHealth, reading.key, where, unreadable="without error" not in test[2])
         elif counters := _COUNTERS.match(line):
-            known = uncorrected.get(reading.key, (0, where))
-            uncorrected[reading.key] = max(known, (int(counters[1]), where), key=lambda one: one[0])
+            before = uncorrected.get(reading.key, (0, where))
+            uncorrected[reading.key] = max(before, (int(counters[1]), where), key=lambda one: one[0])
         elif defects := _DEFECTS.match(line):
             reading.begun = False
             reading.found.add(DiskHealth, reading.key, where, reallocated=int(defects[1]))

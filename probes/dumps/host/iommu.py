@@ -25,9 +25,9 @@ _PARAMETER = re.compile(
     r"(?<![\w.-])(?:iommu\.passthrough=(?:(?P<off>0|n|off)|1|y|on)|iommu=(?:pt|(?P<not>nopt)))(?![\w.-])"
 )
 # Prose about the command line that the machine has
-_IN_FORCE = re.compile(r"/proc/cmdline|[Kk]ernel command line|[Cc]ommand line:|\bcmdline\b|BOOT_IMAGE=", re.IGNORECASE)
+IN_FORCE = re.compile(r"/proc/cmdline|[Kk]ernel command line|[Cc]ommand line:|\bcmdline\b|BOOT_IMAGE=", re.IGNORECASE)
 # Prose about what could be, and what a parameter does
-_ADVICE = re.compile(
+ADVICE = re.compile(
     r"(?<![\w-])(?:add(?:ed|ing)?|set(?!\s+via)|try|tried|use[sd]?|should|must|recommend\w*|needs?|wants?|if|instead|absent"
     r"|missing|without|not|unless|once|when|means?|expect\w*|before|after|GRUB_CMDLINE\w*)(?![\w-])",
     re.IGNORECASE,
@@ -39,9 +39,9 @@ def read_iommu(part: Part) -> Iterator[Record]:
     last: Setting | None = None
     for number, line in part.lines_with(_NEEDLES):
         found = _LOGGED.search(line)
-        parameter = _PARAMETER.search(line) if _IN_FORCE.search(line) else None
+        parameter = _PARAMETER.search(line) if IN_FORCE.search(line) else None
         one = found or parameter
-        if one is None or len(line) > 4000 or _ADVICE.search(line.replace(one[0], "")):
+        if one is None or len(line) > 4000 or ADVICE.search(line.replace(one[0], "")):
             continue
         value = TRANSLATED if any(one.groupdict().values()) else PASSED
         last = Setting(key="iommu", value=value, cites={"value": part.cite(number, line)})

@@ -20,7 +20,8 @@ MISMATCHES = (
 )
 STATED = (
     f"API mismatch: the client has the version {LIBRARY}, but this kernel module has the version {MODULE}.",
-    f"NVRM: API mismatch: the client has the version {LIBRARY}, but\nNVRM: this kernel module has the version {MODULE}.",
+    f"NVRM: API mismatch: the client has the version {LIBRARY}, but\n"
+    f"NVRM: this kernel module has the version {MODULE}.",
 )
 OF_LIBRARY = f"NVML library version: {LIBRARY}\n"
 MODULES = (
