@@ -71,6 +71,8 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             if not _is_known(snapshot, row, subject):
                 flaps = row.code == _DOWN and past == _cleared(snapshot, event) and _happened(event) >= _FLAPS
                 severity: Severity = "info" if past and not flaps else _severity(row, event)
+                if severity == "critical" and _may_lack_bridge(snapshot, event, row, subject):
+                    severity = "warning"
                 code = _FLAPPING if past and flaps else row.code
                 groups[code, subject].append(_Logged(event, row, code, subject, severity, past))
     for found in groups.values():
@@ -146,6 +148,18 @@ def _of_gpu(snapshot: Snapshot, event: Event, row: Message, subject: str) -> str
         return f"normal for a {product.name} without a bridge"
     usable = gpu is not None and gpu.failure is None and snapshot.origin != "dumps"
     return "the driver uses the GPU now" if usable and row.code in _STATES else None
+
+
+def _may_lack_bridge(snapshot: Snapshot, event: Event, row: Message, subject: str) -> bool:
+    """Whether a GPU of an unknown product has all its links down, from the first one on: cards without a bridge have.
+
+    The lines of one GPU are one event, with the number of the last link.
+    """
+    gpu = gpu_at(snapshot, subject) or snapshot.of(Gpu).get(subject)
+    if row.code != "nvlink-inactive" or snapshot.origin != "dumps" or (gpu and gpu_product(snapshot, gpu)):
+        return False
+    link, count = _values(event).get("link", ""), event.count or 1
+    return link.isdecimal() and count > 1 and count == int(link) + 1
 
 
 @cache

@@ -232,3 +232,27 @@ def test_numbered_lines_of_a_log() -> None:
     text = "".join(f"{number}{line}\n" for number in (1700, 1701, 1706))
     assert recognise(text)
     assert judged(text) == ("unknown", [])
+
+
+def dcgm_health(number: int, links: range) -> str:
+    """`dcgmi health -c` of one GPU (dcgmi/Health.cpp of DCGM)."""
+    rows = "".join(f"|                  | GPU {number}'s NvLink link {link} is currently down. |\n" for link in links)
+    return f"| Overall Health   | Failure |\n| -> {number}     | Failure |\n|    -> NVLINK system | Failure |\n{rows}"
+
+
+@pytest.mark.parametrize(
+    ("name", "links", "verdict", "severity"),
+    [
+        ("", range(12), "degraded", "warning"),  # a card without a bridge, or a GPU whose board failed
+        ("", range(18), "degraded", "warning"),
+        ("", range(7, 8), "failed", "critical"),
+        ("", range(4, 8), "failed", "critical"),  # one of two bridges
+        ("NVIDIA A100-PCIE-40GB", range(12), "unknown", None),
+        ("NVIDIA A100 80GB PCIe", range(12), "unknown", None),
+        ("NVIDIA H100 80GB HBM3", range(18), "failed", "critical"),
+    ],
+)
+def test_links_that_dcgm_calls_down(name: str, links: range, verdict: str, severity: str | None) -> None:
+    listed = "".join(gpu(number, name) for number in range(2)) + "\n" if name else ""
+    found = judged(listed + dcgm_health(0, links))
+    assert found == (verdict, [(severity, "nvlink-inactive", "gpu0")] if severity else [])
