@@ -256,3 +256,34 @@ def test_links_that_dcgm_calls_down(name: str, links: range, verdict: str, sever
     listed = "".join(gpu(number, name) for number in range(2)) + "\n" if name else ""
     found = judged(listed + dcgm_health(0, links))
     assert found == (verdict, [(severity, "nvlink-inactive", "gpu0")] if severity else [])
+
+
+FULL = (
+    "touch: cannot touch 'run.log': No space left on device",
+    "cp: error writing '/data/a.bin': No space left on device",
+    "-bash: echo: write error: No space left on device",
+    "tar: weights.bin: Cannot write: No space left on device",
+    'rsync: write failed on "/data/a.bin": No space left on device (28)',
+    "OSError: [Errno 28] No space left on device: '/data/step_20.pt'",
+    "Error: write /var/lib/containerd/tmp/layer: no space left on device",
+    "Error: ENOSPC: no space left on device, write",
+)
+NOT_FULL = (
+    "bash: echo: write /sys/fs/cgroup/cpuset/tasks: no space left on device",
+    "inotify_add_watch(/tmp) failed: No space left on device",
+)
+DF = (
+    "Filesystem      Size  Used Avail Use% Mounted on\n/dev/nvme0n1p2  440G  120G  298G  29% /\n"
+    "/dev/gpfs1      1.9P  1.7P  190T  91% /work\n"
+)
+
+
+@pytest.mark.parametrize("line", FULL)
+@pytest.mark.parametrize("text", ["{}\n", "{}\n\n$ df -h\n" + DF, "$ df -h\n" + DF + "$ make\n{}\n", "> {}\n\n" + DF])
+def test_a_write_that_finds_no_space(text: str, line: str) -> None:
+    assert judged(text.format(line)) == ("degraded", [("warning", "storage-full", "node")])
+
+
+@pytest.mark.parametrize("line", NOT_FULL)
+def test_other_limits_with_the_same_word(line: str) -> None:
+    assert [found for found in judged(line + "\n")[1] if found[1] == "storage-full"] == []
