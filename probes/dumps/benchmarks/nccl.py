@@ -60,7 +60,7 @@ BEGIN = (
     # A row without the heading
     rf"|{_AHEAD}[0-9]{{1,15}}{_GAP}[0-9]{{1,15}}{_GAP}{_TYPES}{_GAP}(?:sum|prod|max|min|avg|mulsum|none|all){_GAP}"
     rf"[-0-9.]{{1,14}}{_GAP}[0-9.]{{1,12}}{_GAP}[0-9.]"
-    rf"|^{nccl_commands.COMMAND}"
+    rf"|^{nccl_commands.BEGIN}"
     rf"|{nccl_log.BEGIN}"
 )
 _BELOW_ONE = ("all_gather", "reduce_scatter", "alltoall")  # collectives whose busbw is lower than their algbw

@@ -14,14 +14,17 @@ from ....models.facts.machine import Setting
 from ..core.part import Part
 
 _OPS = "all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|gather|scatter"
-COMMAND = rf"[^\n]{{0,600}}?(?<![\w.-])(?:{_OPS})_perf(?:_mpi)?[ \t]+-{{1,2}}[a-z]"
-_COMMAND = re.compile(COMMAND)
+_RUN = rf"[^\n]{{0,600}}?(?<![\w.-])(?:{_OPS})_perf(?:_mpi)?[ \t]+-{{1,2}}[a-z]"
+# A command, or a line of one that goes on below
+BEGIN = rf"(?:{_RUN}|[^\n]{{0,300}}?(?<![\w.-])NCCL_[A-Z0-9_]{{1,60}}=[^\s\\]{{1,80}}[^\n]{{0,300}}\\$)"
+_LONGEST = 4000  # characters of a command
+_COMMAND = re.compile(_RUN)
 _VARIABLE = re.compile(r"(?<![\w.-])(NCCL_[A-Z0-9_]{1,60})=(\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'|[^\s,;\"']{1,80})")
 
 
 def read(part: Part, rows: Sequence[int]) -> Iterator[Setting]:
     """A `Setting` per variable that all runs have. `rows` has the numbers of the lines of results."""
-    commands = [(number, line) for number, line in part.lines_with(("_perf",)) if _COMMAND.match(line)]
+    commands = list(_commands(part))
     ends = [*(number for number, _ in commands[1:]), part.text.count("\n") + 1]
     runs = [one for one, end in zip(commands, ends, strict=False) if any(one[0] < row < end for row in rows)]
     if not runs or any(row < commands[0][0] for row in rows):
@@ -31,3 +34,15 @@ def read(part: Part, rows: Sequence[int]) -> Iterator[Setting]:
         row = settings().get(name)
         if row and not row.paths and all(other.get(name) == value for other in values):
             yield Setting(key=name, value=value, cites={"value": part.cite(*runs[0])})
+
+
+def _commands(part: Part) -> Iterator[tuple[int, str]]:
+    """The number of a line of each command, and its text without line breaks. Its last line may have options only."""
+    whole, last = "", -1
+    for number, line in part.lines_with(("_perf", "\\")):
+        continues = whole.endswith("\\") and number == last + 1 and len(whole) < _LONGEST
+        if not continues and _COMMAND.match(whole):
+            yield last, whole
+        whole, last = f"{whole[:-1]} {line.strip()}" if continues else line, number
+    if _COMMAND.match(whole):
+        yield last, whole

@@ -21,6 +21,7 @@ COMMANDS = (
     "mpirun -np 8 -x LD_LIBRARY_PATH -x {v} /opt/nccl-tests/build/all_reduce_perf_mpi -b 1M -g 1",
     "docker run --rm --gpus all -e {v} tests ./all_reduce_perf --minbytes 1M -g 8",
     "srun -N2 --export=ALL,{v} ./all_reduce_perf -b 1M -g 8",
+    "mpirun -np 8 \\\n  -x {v} \\\n  -x LD_LIBRARY_PATH \\\n  ./all_reduce_perf -b 1M \\\n  -g 1",
 )
 
 
