@@ -23,9 +23,10 @@ _NAME = rf"{_OWNER}(?:Current|Max|Maximum)Link(?:Width|Speed)(?:Encoded)?"
 _IS = r"[ \t]{0,60}(?:[:=][ \t]{0,60}|(?<=[ \t]))(?:(?:U?Int32|Byte)[ \t]{1,60})?"
 _VALUE = r"(?:x?[0-9]{1,2}|[0-9]{1,2}(?:\.[0-9])?[ ]?GT/s|Gen[ ]?[1-7])"
 _BUS = r"PCIe?[ ](?:v[1-7]\.[0-9][ ])?x[0-9]{1,2}[ ](?:[1-7]\.[0-9][ ]|\([0-9.]{1,4}[ ]GT/s\)[ ])?@[ ]x[0-9]"
+_WIDTHS = r"CurrentLinkWidth[^\n0-9:=]{1,100}MaxLinkWidth|MaxLinkWidth[^\n0-9:=]{1,100}CurrentLinkWidth"
 BEGIN = (
     rf"^[ \t]*(?:{_NAME}{_IS}{_VALUE}[ \t]*$"
-    rf"|(?=[^\n]{{0,300}}CurrentLinkWidth)(?=[^\n]{{0,300}}MaxLinkWidth)[^\n0-9:=]{{10,400}}$|[^\n]{{0,80}}?{_BUS})"
+    rf"|[^\n0-9:=]{{0,200}}?(?:{_WIDTHS})[^\n0-9:=]{{0,200}}$|[^\n]{{0,80}}?{_BUS})"
 )
 _PROPERTY = re.compile(
     rf"[ \t]*{_OWNER}(?P<mark>Current|Max)(?:imum)?Link(?P<what>Width|Speed)(?:Encoded)?"
