@@ -236,8 +236,9 @@ def _schedule_violations(job: Job, layout: Layout) -> Iterator[str]:
 
 def _expert_violations(network: Network, layout: Layout) -> Iterator[str]:
     if layout.expert == 1:
-        if layout.per_node:
-            yield "deepep requires expert parallelism: set ep=2 or more"
+        for word in ("deepep", "overlap"):
+            if getattr(layout, FLAGS[word][0]):
+                yield f"{word} requires expert parallelism: set ep=2 or more"
         return
     if not network.experts:
         yield f"ep={layout.expert}: {network.name} has no experts"

@@ -143,6 +143,7 @@ def test_the_output_matrix_belongs_to_the_last_stage() -> None:
         ("llama3-70b,tp=8,pp=4,dualpipe,gbs=48", "dualpipe needs an even pp and an even number .* 2 x pp: not 6"),
         ("llama3-70b,tp=8,vocab", "vocab requires a pipeline"),
         ("deepseek-v3,pp=16,deepep", "deepep requires expert parallelism"),
+        ("deepseek-v3,pp=16,overlap", "overlap requires expert parallelism"),
     ],
 )
 def test_layouts_that_programs_refuse(line: str, says: str) -> None:
