@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from ...models.catalog.log_messages import Entry, entries, message, pattern, subject_of
 from ...models.facts.machine import Event
+from ..parsing.negation import is_negated
 from .forms import Form
 
 Needled = TypeVar("Needled", Entry, Form)
@@ -35,10 +36,12 @@ class Found(Struct, frozen=True):
     end: int
     name: str
     subject: str
+    code: int | None = None  # the number of the Xid or SXid that the message names: others are other events
 
     def event(self, text: str) -> Event:
         """The event of the message. `text` is the line, or the part of a long line that holds it."""
-        return Event(key="", kind=KIND, subject=self.subject, name=self.name, text=text, count=times_of(text))
+        count = times_of(text)
+        return Event(key="", kind=KIND, code=self.code, subject=self.subject, name=self.name, text=text, count=count)
 
 
 def times_of(text: str) -> int:
@@ -101,9 +104,20 @@ def _find(text: str, entry: Entry) -> Iterator[Found]:
         last = text.rfind(entry.needle, place, max(place + len(entry.needle), min(end, place + _NEAR)))
         found = pattern(entry.name).search(text, begin, min(end, last + _AFTER))
         if found:
-            yield Found(found.start(), found.end(), entry.name, subject_of(entry.name, found))
+            if not _is_negated(text[begin:end], found, begin):
+                subject = subject_of(entry.name, found)
+                yield Found(found.start(), found.end(), entry.name, subject, _numbered(found))
             done, last = found.end(), place
         place = text.find(entry.needle, max(done, last + len(entry.needle)))
+
+
+def _is_negated(line: str, found: re.Match[str], begin: int) -> bool:
+    return is_negated(line, found.start() - begin, found.end() - begin, found.re.pattern)
+
+
+def _numbered(found: re.Match[str]) -> int | None:
+    groups = found.groupdict()
+    return next((int(digits) for name in ("xid", "sxid") if (digits := groups.get(name) or "").isdecimal()), None)
 
 
 def without_lone_ends(events: Iterable[Event]) -> Iterator[Event]:

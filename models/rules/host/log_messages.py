@@ -39,6 +39,7 @@ _GRAVE = re.compile(
     re.IGNORECASE,
 )
 _DOWN, _FLAPPING, _FLAPS = "nic-port-down", "nic-port-flapping", 3  # times in an hour (network/logged_events.py)
+_NUMBERS = ("{xid}", "{sxid}")
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 
 
@@ -179,8 +180,9 @@ def _cleared(snapshot: Snapshot, event: Event) -> str | None:
 def _finding(snapshot: Snapshot, found: Sequence[_Logged]) -> Finding:
     """One finding for all messages about one cause. The first of the most severe messages gives the text."""
     first = found[0]
-    same = [one.event for one in found if one.row is first.row]
-    others = list(dict.fromkeys(one.says for one in found if one.severity == first.severity and one.row != first.row))
+    same = [one.event for one in found if _is_same(one, first)]
+    worst = (one for one in found if one.severity == first.severity and not _is_same(one, first))
+    others = list(dict.fromkeys(one.says for one in worst))
     function = snapshot.of(Pci).get(first.subject)
     name = function_name(snapshot, function) if function else None
     also = f"; also: {'; '.join(others[:2])}" if others else ""
@@ -204,6 +206,11 @@ def _finding(snapshot: Snapshot, found: Sequence[_Logged]) -> Finding:
         evidence=tuple(dict.fromkeys(event_evidence(one.event) for one in found)),
         remedy=first.row.action,
     )
+
+
+def _is_same(one: _Logged, first: _Logged) -> bool:
+    """Whether both messages are counted together. A row about numbered errors matches errors of different numbers."""
+    return one.row is first.row and (not any(name in one.row.meaning for name in _NUMBERS) or one.says == first.says)
 
 
 def _may_end(row: Message) -> bool:
