@@ -26,6 +26,7 @@ PROGRAMS = (
     "fabric",
     "cuda",
     "gpu_tests",
+    "dcgm",
     "nccl",
     "mpi",
     "libfabric",

@@ -12,6 +12,7 @@ from itertools import takewhile
 from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Event
 from ....models.facts.records import Record
+from ...kernel_log.messages import catalog, find_messages
 from ..core.fields import FactCollector
 from ..core.part import Part
 from . import dcgm_words
@@ -38,6 +39,6 @@ def read_text(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> 
             found.add(Event, key, where, kind="xid", code=int(code["code"]), subject=_GPU, text=text)
         elif "double" in what and (count := _DOUBLE.search(values)):
             found.add(Gpu, _GPU, where, ecc_uncorrected=int(count["count"]))
-        else:
+        elif not find_messages(line, catalog("dcgm")):
             dcgm_words.failed(found, "DCGM's policy", _GPU, f"{line.strip()} {values}"[:300], where)
     yield from ()

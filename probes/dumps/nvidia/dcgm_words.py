@@ -17,7 +17,7 @@ from ....models.facts.machine import Event, NcclFailure
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation
 from ....models.facts.units import from_gigabytes
-from ...kernel_log.messages import KIND, catalog, find_messages
+from ...kernel_log.messages import KIND, Found, catalog, find_messages
 from ...parsing.nvml_enums import pcie_speed
 from ...parsing.parsers import pcie_width
 from ..core.fields import FactCollector
@@ -52,7 +52,7 @@ def _speed(text: str) -> float | None:
 _FIELDS: tuple[tuple[str, Callable[[str], Any], re.Pattern[str]], ...] = tuple(
     (name, read, re.compile(text.replace("#", "[0-9]{1,9}").replace("GPU @", "GPU (?P<gpu>[0-9]{1,3})")))
     for name, read, text in (
-        ("pcie_width", pcie_width, r"GPU @ is running at PCI link width (?P<value>#)X"),
+        ("pcie_width", pcie_width, r"GPU @ is running at PCI link width (?P<value>#)X?"),
         ("pcie_speed", _speed, r"GPU @ is running at PCI link generation (?P<value>#)"),
         ("nvlinks", int, r"(?<!- )Only (?P<value>#) NvLinks are up out of the expected #"),
         ("persistence", _no, r"Persistence mode for GPU @ is disabled"),
@@ -81,7 +81,7 @@ def facts(text: str, entity: str, where: Evidence, found: FactCollector) -> None
         gpu = f"gpu{int(match[1])}"
         found.add(Gpu, gpu, where)
         found.add(GpuLink, f"{gpu}/nvlink{int(match[2])}", where, gpu=gpu, kind="nvlink", active=False)
-    for one in find_messages(text, catalog("cuda", "gpu_tests")):
+    for one in _messages(text):
         if text[one.start : one.end] not in where.text:  # rows of a table break the message
             found.add(Event, f"{KIND} {one.subject} {one.name}", where, kind=KIND, name=one.name, subject=one.subject)
             found.add(Event, f"{KIND} {one.subject} {one.name}", where, text=text[one.start :][:300], count=1)
@@ -91,6 +91,15 @@ def facts(text: str, entity: str, where: Evidence, found: FactCollector) -> None
         found.add(Event, f"xid {gpu} {code}", where, kind="xid", code=code, subject=gpu, text=text[:300])
     if cuda := _CUDA.search(" ".join(text.split())):
         found.add(NcclFailure, "CUDA", where, error=cuda["error"], text=text[:300])
+
+
+def _messages(text: str) -> Iterator[Found]:
+    """The messages in the text. Those whose sentence gives a field of a GPU say nothing more."""
+    yield from find_messages(text, catalog("cuda", "gpu_tests"))
+    fields = [found.start() for _, _, pattern in _FIELDS for found in pattern.finditer(text)]
+    for one in find_messages(text, catalog("dcgm")):
+        if not any(one.start <= start < one.end for start in fields):
+            yield one
 
 
 def rates(text: str, entity: str, where: Evidence, part: Part) -> Iterator[Observation]:
