@@ -17,8 +17,9 @@ from ....models.facts.machine import Event
 from ....models.facts.records import Record
 from ..core.json_pieces import pieces
 from ..core.part import Part
+from .condition_lists import conditions
 
-_NEEDLES = ('"checkName"', '"check"', '"component"', '"check_name"', '"reason"')
+_NEEDLES = ('"checkName"', '"check"', '"component"', '"check_name"', '"reason"', '"message"', "reason: ")
 _CHECK, _HEALTHY = ("checkName", "check_name", "check", "component"), ("isHealthy", "is_healthy", "healthy")
 _FATAL, _SAID = ("isFatal", "is_fatal", "fatal"), ("message", "reason", "error")
 # The kinds of checks, by words of the name of the check and of its error codes. The first one that fits
@@ -45,6 +46,7 @@ _FINE = re.compile(
     r"|\bhealthy\b|\bno (?:\w+ ){0,3}(?:issues?|errors?|problems?|failures?)\b(?: found)?",
 )
 _PROBLEM = re.compile(r"Deadlock|Hung|Unhealthy|Problem|Corrupt|Frequent|Error|Fail|Unresponsive")  # of a condition
+_UNHEALTHY = re.compile(r"(?i)(?:gpu|nvidia|nvlink|infiniband|ib|nic|accelerator)\w{0,20}unhealthy")  # of a condition
 _BAD = re.compile(
     r"(?i:\bdown\b|polling|disabled|\blost\b|missing|fail|error|degrad|flap|not active|inactive|unhealthy|exceed"
     r"|mismatch|fallen|uncorrect|pending|threshold|unresponsive|timed? ?out)"
@@ -53,6 +55,8 @@ _RDMA = re.compile(
     r"(?<![\w.])((?:mlx5|bnxt_re|irdma|ionic|erdma|efa|rocep|ibp)\w{0,12})(?:[ /:,]{1,2}(?:port )?([1-4])(?!\d))?"
 )
 _GPU = re.compile(r"\bGPU[ #:]?(\d{1,2})\b")
+_XID = re.compile(r"(?i)\bxid\W{0,3}(?:errors?\W{1,3})?([1-9][0-9]{0,2})\b")
+_WARNS, _GRAVE = ("Warning",), ("Critical", "Fatal")  # types of gpud's events
 _PCI = re.compile(r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(?:\.([0-7]))?", re.IGNORECASE)
 _FLAPS, _RATE = re.compile(r"(?i)flap"), re.compile(r"(?i)\b(?:rate|speed|[gm]b(?:/s|ps))")
 _DOWN = re.compile(r"(?i)\bdown\b|polling|disabled|not active|inactive|only \d+ port|no carrier|missing|disappear")
@@ -79,7 +83,8 @@ def read_health(part: Part) -> Iterator[Record]:
         return
     found: dict[tuple[str, str], Event] = {}
     lines = part.text.split("\n")
-    for outer, line in pieces(Part(part.file, part.first, text, part.at, part.before, part.places), 0):
+    found_in = (*pieces(Part(part.file, part.first, text, part.at, part.before, part.places), 0), *conditions(text))
+    for outer, line in found_in:
         for check, record in _records(outer, ""):
             state = _state(check, record)
             if state is not None:
@@ -124,6 +129,8 @@ def _state(check: str, record: Mapping[str, Any]) -> _State | None:
         check = str(record["type"])
         if _USUAL.fullmatch(check) or record["status"] not in ("True", "False", True, False):
             return None
+    elif _is_event(record):
+        check = f"{check} {record['name']}".strip()
     elif not check or not any(name in record for name in (*_HEALTHY, *_FATAL, "health")):
         return None
     message = next((text for name in _SAID if isinstance(text := record.get(name), str) and len(text) > 2), "")
@@ -132,10 +139,23 @@ def _state(check: str, record: Mapping[str, Any]) -> _State | None:
     return _State(
         check,
         " ".join(message.split())[:160],
-        any(record.get(name) is True for name in _FATAL) or record.get("health") == "Unhealthy",
+        _is_fatal(check, record),
         tuple(map(str, codes)) if isinstance(codes, list) else (str(codes),) if codes else (),
         tuple(_entity(one) for one in entities if isinstance(one, dict)) if isinstance(entities, list) else (),
     )
+
+
+def _is_fatal(check: str, record: Mapping[str, Any]) -> bool:
+    if _is_event(record):
+        return record["type"] in _GRAVE
+    lost = "status" in record and _KIND["count"].search(check) is not None  # a condition that a GPU is missing
+    return lost or any(record.get(name) is True for name in _FATAL) or record.get("health") == "Unhealthy"
+
+
+def _is_event(record: Mapping[str, Any]) -> bool:
+    """Whether the record is an event of gpud (api/v1, Event)."""
+    named = all(isinstance(record.get(name), str) for name in ("time", "name", "type", "message"))
+    return named and record["type"] in (*_WARNS, *_GRAVE)
 
 
 def _entity(one: Mapping[str, Any]) -> tuple[str, str]:
@@ -145,6 +165,8 @@ def _entity(one: Mapping[str, Any]) -> tuple[str, str]:
 
 def _is_bad(record: Mapping[str, Any], state: _State) -> bool:
     """Whether the check is not healthy. If only a flag for grave events is given and not set, the message decides."""
+    if _is_event(record):
+        return True
     healthy = next((record[name] for name in _HEALTHY if isinstance(record.get(name), bool)), None)
     health = record.get("health")
     if isinstance(health, str):
@@ -152,7 +174,7 @@ def _is_bad(record: Mapping[str, Any], state: _State) -> bool:
     if healthy is not None:
         return not healthy
     if "status" in record and "type" in record:
-        told = _kind(state) != "other" or _PROBLEM.search(state.check)
+        told = _kind(state) != "other" or _PROBLEM.search(state.check) or _UNHEALTHY.search(state.check)
         return bool(told and str(record["status"]) == "True" and not _FINE.search(str(record["reason"])))
     return state.fatal or bool(_BAD.search(state.message) and not _FINE.search(state.message))
 
@@ -163,8 +185,9 @@ def _event(part: Part, lines: Sequence[str], line: int, state: _State, subject: 
     place = next((number for number in near if state.message[:40] in lines[number]), line)
     cite = part.cite(place, lines[place])
     kind = _kind(state)
-    if kind == "xid" and (code := next((code for code in state.codes if code.isdecimal()), None)):
-        key = f"xid {code} {subject}"
+    if code := _xid(kind, state):
+        subject = "gpu" if subject == "node" else subject
+        key = f"xid {subject} {code}"
         cites = {"text": cite}
         return Event(key=key, kind="xid", code=int(code), subject=subject, text=state.message, count=1, cites=cites)
     grade = "-fatal" if state.fatal and kind != "other" else ""
@@ -172,6 +195,15 @@ def _event(part: Part, lines: Sequence[str], line: int, state: _State, subject: 
     name = f"agent-check-{kind}{grade}"
     key = f"message {subject} {name} {state.check}"
     return Event(key=key, kind="message", name=name, subject=subject, text=text, count=1, cites={"text": cite})
+
+
+def _xid(kind: str, state: _State) -> str | None:
+    """The number of the Xid that the state is about."""
+    if kind not in ("xid", "other", "driver", "count"):
+        return None
+    numbers = (code for code in state.codes if kind == "xid" and code.isdecimal())
+    named = _XID.search(" ".join((state.message, *state.codes)))
+    return next(numbers, named[1] if named else None)
 
 
 def _kind(state: _State) -> str:
