@@ -110,6 +110,8 @@ def _read(part: Part, nodes: list[_Node], gpu: str | None, found: FactCollector)
     for node in (one for place, one in enumerate(nodes) if not place or not _is_repeated(one, nodes[place - 1])):
         if len(node.path) == 4 and node.path[2] == _ERRORS:
             yield from _unhealthy(node, found)
+        elif len(node.path) == 1 and node.text in _BAD and (own := _GPU.fullmatch(node.path[0])):
+            yield from dcgm_words.unhealthy("all systems", f"gpu{int(own[1])}", node.text, "", node.where, found)
         elif gpu and node.path == ("CPU Core Affinity",):
             found.take(Gpu, gpu, node.where, "cpus", node.text, _cpus)
         elif gpu and len(node.path) == 1 and (peer := _PEER.fullmatch(node.path[0])):
