@@ -28,9 +28,9 @@ _MANY = 60  # errors in a log of less than an hour: fewer may be a single burst
 _HOUR = 3600.0
 _DOWNS = 6  # lines in an hour of a link that came up again; the kernel logs up to two lines each time
 _SOON = 60.0  # seconds between a link that goes down and the driver that notices
-# The rate of a NIC is that of its whole link. Other devices often have more lanes than they need.
-_LANES_OF_NIC = re.compile(
-    r"\b(?:mlx[45]_core|bnxt_en|ice) .*limited by .* x(?P<got>\d{1,2}) link at .*"
+# NICs and GPUs use the rate of their whole link. Other devices often have more lanes than they need.
+_LANES_OF_FAST = re.compile(
+    r"\b(?:mlx[45]_core|bnxt_en|ice|nvidia|amdgpu) .*limited by .* x(?P<got>\d{1,2}) link at .*"
     r"\(capable of .* x(?P<of>\d{1,2}) link\)"
 )
 
@@ -216,8 +216,8 @@ def _limit_severity(snapshot: Snapshot, event: Event, better: int) -> Severity:
 
 
 def _has_fewer_lanes(event: Event) -> bool:
-    """Whether the driver of a fast NIC says that it got fewer lanes than the NIC has: half of its rate or less."""
-    found = _LANES_OF_NIC.search(event.text or "")
+    """Whether the driver of a NIC or a GPU says that the device got fewer lanes than it has: half its rate or less."""
+    found = _LANES_OF_FAST.search(event.text or "")
     return found is not None and int(found["got"]) < int(found["of"])
 
 
