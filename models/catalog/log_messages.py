@@ -94,6 +94,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     action: Text | None = None  # the cheapest next step
     clears: tuple[str, ...] = ()  # the messages about the same subject that this one ends, if it is later
     needs: tuple[str, ...] = ()  # it counts only if one of these messages is in the log too
+    severity_alone: Severity | None = None  # the severity without these messages; None: it does not count then
     unless: tuple[str, ...] = ()  # it does not count if one of these messages is in the log too
     about: tuple[str, ...] = ()  # its subject is that of these messages, if they have one subject
     source: Text

@@ -71,7 +71,7 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
             if not _is_known(snapshot, row, subject):
                 flaps = row.code == _DOWN and past == _cleared(snapshot, event) and _happened(event) >= _FLAPS
-                severity: Severity = "info" if past and not flaps else _severity(row, event)
+                severity: Severity = "info" if past and not flaps else _severity(row, event, names)
                 if severity == "critical" and _may_lack_bridge(snapshot, event, row, subject):
                     severity = "warning"
                 code = _FLAPPING if past and flaps else row.code
@@ -83,15 +83,17 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 def _counts(row: Message, names: Set[str | None]) -> bool:
     """Whether the message counts beside the other messages of the log."""
-    return (not row.needs or bool(names & {*row.needs})) and not names & {*row.unless}
+    return (not row.needs or bool(names & {*row.needs} or row.severity_alone)) and not names & {*row.unless}
 
 
 def _first(one: _Logged) -> tuple[int, float, int]:
     return SEVERITIES.index(one.severity), one.event.at or 0.0, one.event.place or 0
 
 
-def _severity(row: Message, event: Event) -> Severity:
+def _severity(row: Message, event: Event, names: Set[str | None]) -> Severity:
     assert row.severity
+    if row.severity_alone and not names & {*row.needs}:
+        return row.severity_alone
     if is_unexplained(row.name) and row.code != "not-enough-evidence" and _GRAVE.search(event.text or ""):
         return "warning"
     many = row.many is not None and _count(event) >= row.many

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ....models.facts.machine import Nvme
-from ....models.facts.records import Record
+from ....models.facts.machine import Event, Nvme
+from ....models.facts.records import Evidence, Record
+from ...kernel_log.messages import KIND
 from ..core.fields import FactCollector
 from ..core.key_values import begins, collect, entries_of, key, number, together
 from ..core.part import Part
@@ -57,6 +58,12 @@ _MEMBERS = together(
     key("available_spare_threshold", Nvme, "spare_threshold", _BARE, number),
     key("percentage_used", Nvme, "used", _BARE, number),
 )
+_HEAT = re.compile(  # nvme-cli and smartctl
+    r"[ \t]*(?:(?P<now>temperature)|critical comp(?:osite|\.)? temp(?:erature|\.) time)[ \t]*:[ \t]*"
+    r"(?P<value>[0-9][0-9,]{0,8})\b",
+    re.IGNORECASE,
+)
+_HOT = 80  # degrees Celsius; critical temperatures of drives are not lower
 UNNAMED = "nvme"  # the key of a drive that the text does not name
 
 
@@ -76,5 +83,29 @@ def read(part: Part) -> Iterator[Record]:
                 collect(found, _MEMBERS, one, {Nvme: drive})
     found.drop_repeats(UNNAMED)
     yield from found.records()
+    yield from _heat(part)
     yield from smart_disks.read(part)
     yield from smart_json.read(part, smart_disks.FIELDS)
+
+
+def _heat(part: Part) -> Iterator[Event]:
+    """An event for each named drive that was above its critical temperature, with its temperature if it is hot now."""
+    drive, now = "", 0
+    for place, line in part.lines():
+        if name := _DRIVE.search(line):
+            drive, now = name[1], 0
+        elif drive and (found := _HEAT.match(line)):
+            value = int(found["value"].replace(",", "") or 0)
+            if found["now"]:
+                now = value
+            elif value:
+                yield _was_hot(drive, now, value, part.cite(place, line))
+
+
+def _was_hot(drive: str, now: int, minutes: int, where: Evidence) -> Event:
+    hot = now >= _HOT
+    name = "nvme-is-hot" if hot else "nvme-was-hot"
+    text = f"{minutes} minutes above its critical temperature"
+    text = f"{drive}: {now} C now, {text}" if hot else f"{drive}: {text} in its life"
+    key = f"{KIND} {drive} {name}"
+    return Event(key=key, kind=KIND, name=name, subject=drive, text=text, count=1, cites={"text": where})
