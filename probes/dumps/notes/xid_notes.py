@@ -28,7 +28,7 @@ _GPU = (
 )
 _BETWEEN = r"(?:,[ ]?|[ ]and[ ]|[ ]?/[ ]?)"
 _CODES = rf"(?P<codes>[1-9][0-9]{{0,2}}(?:{_BETWEEN}[1-9][0-9]{{0,2}}(?![\w:]|\.\w)){{0,16}})(?![\w(-]|[.:]\w)"
-_XID = rf"(?<![\w-])(?<!no )(?<!not )(?<!any )xids?(?:[ ](?:errors?|codes?))?[ ]?[:=#]?[ ]?{_CODES}"
+_XID = rf"(?:(?<![\w-])|(?<=nvidia-))(?<!no )(?<!not )(?<!any )xids?(?:[ ](?:errors?|codes?))?[ ]?[:=#]?[ ]?{_CODES}"
 _SEEN = r"(?:found|observed|seen|logged|detected|reported)"
 _LIST = (
     rf"(?:xids|xid[ -](?:errors|codes|error[ -]codes))(?:[ ]{_SEEN})?"
@@ -37,10 +37,11 @@ _LIST = (
 _FORMS = (
     rf"(?<![\w-]){_GPU}[^\n0-9|\"]{{0,30}}?{_XID}",
     rf"{_XID}(?:[ ]?\([^)\n]{{0,60}}\))?(?:[ ](?:was|has been|error|{_SEEN})){{0,3}}[, ]{{1,2}}"
-    rf"(?:on|of|for|from|at|in)[ ](?:the[ ])?{_GPU}",
+    rf"(?:on|of|for|from|at|in)[ ](?:[\w.-]{{1,40}}[ ]){{0,2}}?{_GPU}",
     rf"{_XID}[ ]?[:,;@ -][ ]{{0,2}}{_GPU}",
     rf"(?<![\w-]){_LIST}[ ]?[:=][ ]?{_CODES}",
     rf"\b(?:kernel|NVRM):[ ](?:\[[ 0-9.]{{3,20}}\][ ]?)?(?:NVRM:[ ])?xid[ :]{{1,2}}{_CODES}(?=,|[ \t]*$)",
+    rf"^[ \t]{{0,8}}(?:[*-][ ])?xid[ :]{{1,2}}{_CODES}[ \t]*$",
     r"[a-z_]{0,40}xid[a-z_]{0,40}\{(?=[^}\n]{0,300}\bxid=\"(?P<codes>[1-9][0-9]{0,2})\")"
     r"(?=[^}\n]{0,300}\bgpu(?:_id|_index)?=\"(?P<gpu>[0-9]{1,3})\")[^}\n]{0,400}\}[ ][1-9]",
 )
