@@ -61,3 +61,8 @@ def gap(
     """A NotChecked, unless a source has already reported that it could not read `what` of `subject`."""
     if not missed(snapshot, what, subject):
         yield NotChecked(what=what, subject=subject, reason=reason, detail=detail, how=how)
+
+
+def titled(port: Fact) -> str:
+    """The port in a message; a text without its name calls it "port"."""
+    return f"the {port.key}" if port.key == "port" else f"port {port.key}"

@@ -14,9 +14,9 @@ from ...facts.records import NotChecked
 from ...facts.units import as_gigabits, from_gigabits
 from ...inventory.snapshot import Snapshot
 from ..core.rule import Rule
-from ..core.wording import gap
+from ..core.wording import gap, titled
 from .port_claims import rate_claim
-from .ports import function_of, titled, up
+from .ports import function_of, up
 
 # Gb/s of the fastest port with this chip, by its number in hca_type (MT4129) and in the PCI ids (0x1021): user manuals
 # of the adapters (docs.nvidia.com/networking, Specifications).

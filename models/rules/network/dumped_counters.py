@@ -18,7 +18,8 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.counter_windows import latest_counter
 from ..core.rule import Rule
-from .ports import AnyPort, function_of, titled
+from ..core.wording import titled
+from .ports import AnyPort, function_of
 
 _WORST = 1e-12  # errors per bit
 _FEWEST = 10  # errors: as port_counters.py

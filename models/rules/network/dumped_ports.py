@@ -17,9 +17,9 @@ from ...facts.units import as_gigabits, from_gigabits
 from ...inventory.snapshot import Snapshot
 from ...report import Basis, Finding, Severity
 from ..core.rule import Rule
-from ..core.wording import cited, gap
+from ..core.wording import cited, gap, titled
 from .nic import had_address
-from .ports import AnyPort, function_of, real, titled, up
+from .ports import AnyPort, function_of, real, up
 
 # Software devices, and devices of containers and virtual machines
 _SOFTWARE = re.compile(r"(?:rxe|siw|lo|docker|veth|br|virbr|bond|team|tun|tap|cali|flannel|cni|dummy|wl)")
@@ -225,8 +225,9 @@ def _unequal(snapshot: Snapshot) -> list[Port]:
     for port in snapshot.of(Port).values():
         device = snapshot.of(Rdma).get(port.device or "")
         shown = function_of(snapshot, port) is not None
-        if not shown and up(port) and port.rate and device and device.hca_type:
-            kinds.setdefault((device.hca_type, port.link_layer), []).append(port)
+        kind = "" if port.device is None else device.hca_type if device else None  # "": the text names no adapter
+        if not shown and up(port) and port.rate and kind is not None:
+            kinds.setdefault((kind, port.link_layer), []).append(port)
     few = (ports for ports in kinds.values() if len(ports) < _FEWEST_WIRED and len({port.rate for port in ports}) > 1)
     return next(few, [])
 
@@ -239,7 +240,8 @@ def has_unequal(snapshot: Snapshot, node: Node) -> bool:
 def unequal(snapshot: Snapshot, node: Node) -> Iterator[NotChecked]:
     """A gap: adapters of one type can be in different networks."""
     rates = ", ".join(f"{port.key} {as_gigabits(port.rate or 0)}" for port in _unequal(snapshot))
-    why = f"ports of equal adapters have different rates: {rates}"
+    named = all(port.device for port in _unequal(snapshot))
+    why = f"ports of {'equal adapters' if named else 'adapters without names'} have different rates: {rates}"
     yield from gap(snapshot, "Port.rate", "node", Reason.INCOMPLETE, why, "ibstat of an equal node; mlxlink -d DEVICE")
 
 

@@ -13,7 +13,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import Corroboration
 from ..core.claims import EVIDENCE, Claim, Support, baseline
 from ..core.machine_expectations import profile
-from .ports import AnyPort, cohort, function_of, network_of, once_per_port, rate_of, real, role_of, up
+from .ports import AnyPort, cohort, function_of, is_used, network_of, once_per_port, rate_of, real, role_of, up
 
 STATE, RATE = "port state", "port rate"
 _COMMON = "only equal ports show the rate, and all may have the same fault"
@@ -69,7 +69,7 @@ def _doubt(role: object) -> str | None:
 def _rate_claim(snapshot: Snapshot, port: AnyPort) -> Claim | None:
     """The partner of a port is no evidence: its own rate may be too low."""
     rate = rate_of(snapshot, port)
-    if rate is None or up(port) is not True:
+    if rate is None or not is_used(snapshot, port):
         return None
     supports = tuple(one for one in (_of_machine(snapshot, port), _of_product(snapshot, port)) if one)
     equal = _of_cohort(snapshot, port)
@@ -105,7 +105,11 @@ def _of_product(snapshot: Snapshot, port: AnyPort) -> Support | None:
 def _of_cohort(snapshot: Snapshot, port: AnyPort) -> Support | None:
     """The rate of most equal ports of this node, at least two others."""
     adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
-    known = [rate for other in cohort(snapshot, port) if up(other) and (rate := rate_of(snapshot, other)) is not None]
+    known = [
+        rate
+        for other in cohort(snapshot, port)
+        if is_used(snapshot, other) and (rate := rate_of(snapshot, other)) is not None
+    ]
     usual = strict_majority(known) or (known[0] if len(known) == _SMALLEST_COHORT == known.count(known[0]) else None)
     nameless = adapter is not None and not (adapter.address or adapter.hca_type or adapter.board_id)
     if usual is None or (nameless and any(rate < usual for rate in known)):

@@ -82,6 +82,14 @@ def up(port: AnyPort) -> bool | None:
     return None if port.state is None else port.state == "ACTIVE"
 
 
+def is_used(snapshot: Snapshot, port: AnyPort) -> bool:
+    """Whether the port is up. A topology file of NCCL has rates and no states; NCCL writes only ports that are up."""
+    state = up(port)
+    return state is True or (
+        state is None and snapshot.origin == "dumps" and isinstance(port, Port) and bool(port.rate)
+    )
+
+
 def rate_of(snapshot: Snapshot, port: AnyPort) -> float | None:
     """Bytes per second. RoCE uses the speed of the network device: some kernels show at most 100 Gb/s for RDMA."""
     if isinstance(port, Net):
@@ -160,7 +168,7 @@ def _of_structure(snapshot: Snapshot, port: AnyPort) -> Role | None:
 def _of_kin(snapshot: Snapshot, port: AnyPort) -> Role | None:
     """The role from equal ports: most of them are up."""
     alike = cohort(snapshot, port)
-    working = sum(up(other) is True for other in alike)
+    working = sum(is_used(snapshot, other) for other in alike)
     if working < _SMALLEST_COHORT or 2 * working <= len(alike):
         return None
     railed = _is_railed(len(alike) + 1, gpus := _gpus(snapshot))
@@ -171,8 +179,7 @@ def _of_kin(snapshot: Snapshot, port: AnyPort) -> Role | None:
 
 
 def _gpus(snapshot: Snapshot) -> int:
-    """The number of GPUs of the complete machine, or those on the bus if it is not known."""
-    full = whole(snapshot)
+    full = whole(snapshot)  # the complete machine, if it is known
     return full.count if full else len(snapshot.functions("gpu"))
 
 
@@ -182,7 +189,6 @@ def _is_railed(ports: int, gpus: int) -> bool:
 
 
 def _is_second(snapshot: Snapshot, port: AnyPort) -> bool:
-    """Whether the port is not the first of its card."""
     function = function_of(snapshot, port)
     if function is not None and function_number(function.key) != "0":
         return True
@@ -257,12 +263,11 @@ def _of_an_adapter(snapshot: Snapshot, port: AnyPort) -> bool:
 
 
 def _is_unconfigured(port: Port) -> bool:
-    """Whether the port waits for a subnet manager. Until then virtual functions are DOWN, others INIT."""
+    # Until a subnet manager configures them, virtual functions are DOWN, others INIT
     return port.physical_state == "LinkUp" and port.state in ("INIT", "ARMED", "DOWN")
 
 
 def _product(snapshot: Snapshot, port: AnyPort, numbered: bool = True) -> tuple[object, ...] | None:
-    """The product and the number of the port on its card; without `numbered` only the product."""
     function = function_of(snapshot, port)
     if function is None:
         adapter = snapshot.of(Rdma).get(port.device or "") if isinstance(port, Port) else None
@@ -293,8 +298,3 @@ def _by_product(snapshot: Snapshot) -> Mapping[object, list[AnyPort]]:
 def _shared(snapshot: Snapshot) -> frozenset[str | None]:
     """The network devices that are covered by RDMA ports."""
     return frozenset(port.netdev for port in snapshot.of(Port).values() if real(snapshot, port))
-
-
-def titled(port: AnyPort) -> str:
-    """The port in a message; a text without its name calls it "port"."""
-    return f"the {port.key}" if port.key == "port" else f"port {port.key}"

@@ -116,11 +116,14 @@ def _kind(snapshot: Snapshot, function: Pci) -> str:
 
 
 def _of_port(snapshot: Snapshot, function: Pci) -> bool:
-    """Select devices of whose links only the port says how many lanes it has, if there is evidence for the number."""
+    """Select devices of whose links only the port says how many lanes it has, if there is evidence for the number.
+
+    Equal devices with equal ports show no health: people write such files by hand, and copy lines.
+    """
     if function.width is not None or _kinds(snapshot).get(function.key) != "device":
         return False
     claim = width_claim(snapshot, function)
-    return claim is not None and bool(claim.corroborated or claim.contradicted)
+    return claim is not None and bool(claim.contradicted or (claim.corroborated and claim.corroborated.by != "cohort"))
 
 
 _WIDTH, _SPEED = ("pci_class", "width", "max_width?"), ("pci_class", "max_speed?")

@@ -73,7 +73,7 @@ def speed_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
 
 def _width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
     link = snapshot.topology.link_below[function.key]
-    width = function.width if function.width is not None else _most_lanes(snapshot, function)
+    width = _lanes(snapshot, function)
     if width is None or link.rated is None:
         return None
     able = max(filter(None, (function.max_width, _product_width(snapshot, function))), default=None)
@@ -92,6 +92,10 @@ def _width_claim(snapshot: Snapshot, function: Pci) -> Claim | None:
         supports=(*supports, *history, *_of_bmc(snapshot, function)),
         doubt=doubt,
     )
+
+
+def _lanes(snapshot: Snapshot, function: Pci) -> int | None:
+    return function.width if function.width is not None else _most_lanes(snapshot, function)
 
 
 def _most_lanes(snapshot: Snapshot, function: Pci) -> int | None:
@@ -190,7 +194,7 @@ def _supports(
 
 @once_per_snapshot
 def _usual_widths(snapshot: Snapshot) -> Mapping[str, Usual]:
-    return usual_values(snapshot, lambda one: one.width)
+    return usual_values(snapshot, lambda one: _lanes(snapshot, one))
 
 
 @once_per_snapshot

@@ -69,3 +69,49 @@ def test_a_printed_graph() -> None:
     for rate in ("24.0", "12.0", "3.0"):
         for text in (GRAPH.replace(f"PCI[48.0] - GPU/0-1{gpu}000", f"PCI[{rate}] - GPU/0-1{gpu}000") for gpu in (1, 2)):
             assert report_of(text).verdict == "unknown"
+
+
+def nics(odd: int | None, name: str = "", value: str = "", device: str = "0x1021") -> str:
+    """The file of a GPU and four equal NICs. `odd` is the NIC with another value."""
+    lines = [
+        '<system version="1">',
+        ' <cpu numaid="0" affinity="ffff" arch="x86_64" vendor="GenuineIntel">',
+        '  <pci busid="0000:10:00.0" class="0x060400" vendor="0x1000" device="0xc030" link_speed="32.0 GT/s PCIe"'
+        ' link_width="16">',
+    ]
+    for nic in range(4):
+        given = {**FULL, "speed": "400000"} | ({name: value} if nic == odd else {})
+        lines += [
+            f'   <pci busid="0000:{0x21 + nic:02x}:00.0" class="0x020700" vendor="0x15b3" device="{device}"'
+            f' link_speed="{given["link_speed"]}" link_width="{given["link_width"]}">',
+            f'    <nic><net name="mlx5_{nic}" dev="{nic}" speed="{given["speed"]}" port="1" guid="0x{nic}"/></nic>',
+            "   </pci>",
+        ]
+    return "\n".join([*lines, "  </pci>", " </cpu>", "</system>", ""])
+
+
+@pytest.mark.parametrize("nic", range(4))
+@pytest.mark.parametrize("device", ["0x1021", "0xd93f"])
+def test_one_of_four_equal_nics_is_lower(nic: int, device: str) -> None:
+    address = f"0000:{0x21 + nic:02x}:00.0"
+    for width in ("8", "4", "1"):
+        (finding,) = report_of(nics(nic, "link_width", width, device)).findings
+        assert (finding.code, finding.subject, finding.severity) == ("pcie-link-narrow", address, "warning")
+    for rate in ("200000", "100000", "25000"):
+        (finding,) = report_of(nics(nic, "speed", rate, device)).findings
+        assert (finding.code, finding.subject, finding.severity) == ("nic-rate-low", f"mlx5_{nic}/1", "warning")
+
+
+@pytest.mark.parametrize("unknown", ["-1", "0"])
+def test_a_nic_without_a_known_speed_is_not_down(unknown: str) -> None:
+    assert report_of(nics(1, "speed", unknown)).findings == report_of(nics(None)).findings == ()
+
+
+@pytest.mark.parametrize("rates", [(400, 100), (100, 400), (400, 400, 100), (200, 400, 400)])
+def test_ports_without_names_and_with_other_rates_are_not_ok(rates: tuple[int, ...]) -> None:
+    def shown(rate: int) -> str:
+        return f"\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: {rate}\n"
+
+    report = report_of("".join(map(shown, rates)))
+    assert (report.verdict, report.findings) == ("unknown", ())
+    assert any("different rates" in one.detail or one.what == "Port.rate" for one in report.not_checked)
