@@ -25,8 +25,10 @@ from .predict import Prediction, Shares, predict
 from .product_rates import by_product
 
 _BASELINE = 0.03
+_WRITTEN = 0.2  # what a writer expects and what a healthy machine reaches
 _REPORTED = 0.1  # between two rates that a person reports, before and after a change
 _LONGEST = 16 << 30  # bytes: the size of the published bus bandwidths of machine types
+WANTED = "rate_wanted"  # quantity of the rate that the writer of a report expects
 BEFORE = "rate_before"  # quantity of the first of these
 
 
@@ -68,6 +70,7 @@ def expect(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
             low, high = (1 - apart) * then.value, (1 + apart) * then.value
             yield Expectation(basis="baseline", low=low, typical=then.value, high=high, source=source)
     yield from _by_report(snapshot, flow)
+    yield from _by_writer(snapshot, flow)
 
 
 def _by_report(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
@@ -78,6 +81,16 @@ def _by_report(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
         low, high = (1 - _REPORTED) * then.value, (1 + _REPORTED) * then.value
         source = f"the rate before the change ({then.evidence.source})"
         yield Expectation(basis="baseline", low=low, typical=then.value, high=high, source=source)
+
+
+def _by_writer(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
+    """The rate that the writer of a report expects of the flow. Such numbers are rounded, or are those of a link."""
+    wanted = [one for one in snapshot.observed.get(flow, ()) if one.quantity == WANTED]
+    if wanted:
+        most = max(wanted, key=lambda one: one.value)
+        source = f"the text expects this rate ({most.evidence.source})"
+        low, high = (1 - _WRITTEN) * most.value, (1 + _WRITTEN) * most.value
+        yield Expectation(basis="baseline", low=low, typical=most.value, high=high, source=source)
 
 
 def _by_machine(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:

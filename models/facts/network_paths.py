@@ -23,6 +23,7 @@ class NicPath(Fact, frozen=True, kw_only=True):
     path: str | None = None  # "PIX", "PXB", "PHB", "NODE", "SYS"
 
 
+PATH_RATE = "path_rate"  # quantity of a rate of which a text names only the type of the path
 EXPECTED = "expected"  # key of a rate without a name, and of what its writer expects
 
 

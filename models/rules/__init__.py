@@ -25,6 +25,7 @@ from .gpu import (
     xid,
 )
 from .host import (
+    compared_rates,
     counts,
     disk_events,
     firmware,
@@ -159,6 +160,7 @@ RULES: tuple[Rule, ...] = (
     *node_pairs.RULES,
     *offered_devices.RULES,
     *unequal_rates.RULES,
+    *compared_rates.RULES,
     *falling_rates.RULES,
     *pcie_events.RULES,
     *logged_events.RULES,

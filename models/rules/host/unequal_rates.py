@@ -22,7 +22,7 @@ from ..core.rule import Rule
 _FEWEST, _ENOUGH = 2, 3  # others; with the latter, other code compares all but disks
 _FAR = 0.7  # of the median of the others: half of the lanes, or the generation before
 _EQUAL = 0.1  # share by which the others differ at most
-_NUMBER, _DISK = re.compile("[0-9]+"), re.compile("nvme|sd[a-z]")
+_NUMBER, _DISK = re.compile("[0-9a-f]{2}(?=[:.][0-9a-f])|[0-9]+"), re.compile("nvme|sd[a-z]")
 
 
 @once_per_snapshot

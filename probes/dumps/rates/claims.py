@@ -14,16 +14,18 @@ from .rows import factor_of
 from .words import BETWEEN, CELLS, NIC, NODE, NUMBER, NUMBERED_NODE, RATED, UNIT, is_device
 
 _KINDS = "nodes|hosts|machines|servers"
+_DEVICES = "adapters|gpus|cards|nics|rails"
 _OTHERS = (
-    rf"(?:(?:all|the|every)[ ]){{0,2}}(?:other[ ](?:(?P<kind>{_KINDS})|adapters|nics|rails|hcas|ports|ones)|others|rest"
-    rf"|(?:all|most)[ ](?:nodes|hosts|machines|servers|adapters|nics|rails))(?![\w])"
+    rf"(?:(?:all|the|every)[ ]){{0,2}}(?:other[ ](?:(?P<kind>{_KINDS})|{_DEVICES}|hcas|ports|ones)|others|rest"
+    rf"|(?:all|most)[ ](?:{_KINDS}|{_DEVICES}))(?![\w])"
 )
 _FILL = (
     r"(?:[ ]?(?:[:=(~≈*`]|(?:is|was|are|at|gets?|got|reach(?:es|ed)?|ha[sd]|have|only|just|about|around|runs?|shows?"
-    r"|achieves?|with|all|which|that|delivers?|of|the|nodes)(?![\w]))){0,6}[ ]?"
+    r"|achieves?|gives?|show|i|we|you|see|measured?|with|all|which|that|delivers?|of|the|nodes)(?![\w]))){0,6}[ ]?"
 )
 _PRODUCTS = r"(?!gpu[0-9]|cuda|dev|numa|cpu|rtx|gtx|gen|pcie|connectx)"
-_NAME = rf"(?<![\w.-])(?P<name>{NUMBERED_NODE}|{NIC}|{_PRODUCTS}{NODE})(?![\w])"
+_CARD = r"gpu[ #]?[0-9]{1,2}(?![\w.-])"
+_NAME = rf"(?<![\w.-])(?P<name>{NUMBERED_NODE}|{NIC}|{_CARD}|{_PRODUCTS}{NODE})(?![\w])"
 _GAP = r"[^\n0-9]{0,60}?"
 _OWN = rf"(?P<own>{NUMBER})(?:[ ]?(?P<unit>{UNIT}))?(?![\w%])"
 _USUAL = rf"(?P<usual>{NUMBER})(?:[ ]?(?P<other>{UNIT}))?(?![\w%])"
@@ -145,6 +147,7 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
 def _pair(found: re.Match[str], cite: Evidence) -> NodePair | None:
     groups = found.groupdict()
     name = groups.get("name") or EXPECTED
+    name = re.sub(r"(?i:gpu)[ #]?(?=[0-9])", "gpu", name) if re.fullmatch(_CARD, name, re.IGNORECASE) else name
     unit = groups.get("unit") or groups.get("other") or ("" if "unit" in groups else "GB/s")
     factor, of_others = factor_of(unit), factor_of(groups.get("other") or unit)
     known = name == EXPECTED or is_device(name) or groups.get("kind") or _MACHINE.search(name)

@@ -12,21 +12,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ....models.bandwidth.expectations import BEFORE
-from ....models.facts.gpu import GpuPair
 from ....models.facts.network_paths import NodePair
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
+from ....models.facts.records import Evidence, NotChecked, Record
 from ..core.matrix import implied_gpus
 from ..core.part import Part
 from ..lines.markup import cells_of
 from ..lines.shapes import shape
+from . import square
 from . import words as vocabulary
 from .claims import LISTED, SPOKEN, UNITLESS, claims, entries
+from .flows import PATHS, flows_of, is_disk, is_nic, path_rates
 from .rows import Header, RateRow, header_of, is_change, row_of, single_node
+from .shorthand import rows_of
 
 _UNIT = vocabulary.UNIT
-BEGIN = rf"(?:{vocabulary.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}|{UNITLESS}))"
+BEGIN = rf"(?:{vocabulary.BEGIN}|{square.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}|{UNITLESS}))"
 _BETWEEN = 3  # lines
 _FEWEST_NODES = 4  # nodes whose own rates are compared
 _HOW = "write each row as 'gpu0 -> gpu1: 48.1 GB/s'"
@@ -43,7 +44,6 @@ _GAPS = {
 }
 _REASONS = {"invalid": Reason.NOT_MEASURED, "words": Reason.INCOMPLETE}
 _INVALID = "the row says how it was measured, and this does not show the rate of a link"
-_PATHS = frozenset({"PIX", "PXB", "PHB", "NODE", "SYS"})
 
 
 class _Report(Struct):
@@ -60,9 +60,14 @@ class _Report(Struct):
 def read(part: Part) -> Iterator[Record]:
     """The rates of flows, of pairs of nodes and of single nodes, and one NotChecked for each kind of gap."""
     report, header, way, in_table = _Report(part), Header(), "", False
-    rows = [(number, row) for number, line in part.lines() for row in entries(line)]
+    table = square.squares(part)
+    report.records += table.rates
+    report.gaps |= {"unit": table.bare} if table.bare else {}
+    texts = {number: line for number, line in part.lines() if number not in table.lines}
+    rows = [(number, row) for number, line in texts.items() for row in _rows(line)]
     lines = [(number, row, vocabulary.words(_cells(row.lstrip(" \t>")))) for number, row in rows]
-    spoken = dict(claims(part))
+    compared = {number for number, _, words in lines if words and _is_compared(words)}
+    spoken = {number: one for number, one in claims(part) if number not in compared}
     change = is_change({word.kind for word in words or ()} for _, _, words in lines)
     single = single_node(words for _, _, words in lines if words)
     for number, line, words in lines:
@@ -86,12 +91,24 @@ def read(part: Part) -> Iterator[Record]:
             row.marks |= {way} if way and not row.pairs and not row.marks & {"upward", "downward"} else set()
             row.marks |= {"change"} if change else set()
             row.machine = below is not None
-            _take(report, row, header, number, part.cite(number, line))
+            _take(report, row, header, number, part.cite(number, line if line in texts[number] else texts[number]))
     yield from spoken.values()
     yield from report.records
     yield from implied_gpus(report.records)
     yield from _nodes(report)
     yield from _gaps(report)
+
+
+def _rows(line: str) -> list[str]:
+    """The rows of a line, or of a range of GPUs."""
+    rows = rows_of(line)
+    return rows if len(rows) > 1 else [row for some in entries(rows[0]) for row in rows_of(some)]
+
+
+def _is_compared(words: Sequence[vocabulary.Word]) -> bool:
+    """Whether a row names its ends and gives the expected number itself: it is more than a claim."""
+    row = row_of(words, Header())
+    return bool((row.pairs or row.alone) and "wanted" in row.marks)
 
 
 def _row(report: _Report, words: Sequence[vocabulary.Word], header: Header, number: int) -> tuple[RateRow, Header]:
@@ -112,7 +129,7 @@ def _cells(line: str) -> str:
 def _row_of_machine(line: str, header: Header) -> tuple[vocabulary.Word, ...] | None:
     """The words of a row below a column of machines: its first cell is a name of any form."""
     found = re.match(r"[ \t|>*`]{0,20}([A-Za-z0-9][\w.-]{0,62})[ \t*`]{0,8}(?:[|,:]|[ \t])(.*)", line)
-    if not (found and vocabulary.names_machines(header.texts)) or _is_nic(found[1].lower()):
+    if not (found and vocabulary.names_machines(header.texts)) or is_nic(found[1].lower()):
         return None
     rest = vocabulary.words(_cells(f"{found[2]} "))
     return (vocabulary.Word("name", found[1], ""), *rest) if rest and rest[0].kind == "number" else None
@@ -129,12 +146,14 @@ def _take(report: _Report, row: RateRow, header: Header, number: int, cite: Evid
             _take(report, one, Header(), number, cite)
         return
     gap = _gap(row)
-    if gap:
+    if gap == "path" and row.path in PATHS and len(row.rates) == 1:
+        report.records += path_rates(report.part, row, cite)
+    elif gap:
         report.gaps.setdefault(gap, []).append(number)
     elif names := _named(row):
         _add_node(report, row, names, number, cite)
     else:
-        report.records += _flows(report.part, row, cite)
+        report.records += flows_of(report.part, row, cite)
 
 
 def _directions(row: RateRow) -> list[RateRow]:
@@ -149,11 +168,11 @@ def _named(row: RateRow) -> tuple[str, ...]:
     """The nodes of a row about whole nodes, with the adapter if the row names one."""
     if row.machine:
         return tuple(row.alone)
-    if len(row.pairs) == 1 and not any(map(_is_device, row.pairs[0])):
+    if len(row.pairs) == 1 and not any(map(vocabulary.is_device, row.pairs[0])):
         return row.pairs[0]
-    if len(row.pairs) == 1 and not _is_device(row.pairs[0][0]) and _is_nic(row.pairs[0][1]):
+    if len(row.pairs) == 1 and not vocabulary.is_device(row.pairs[0][0]) and is_nic(row.pairs[0][1]):
         return ("/".join(row.pairs[0]),)
-    return tuple(row.alone) if not row.pairs and len(row.alone) == 1 and not _is_device(row.alone[0]) else ()
+    return tuple(row.alone) if not row.pairs and len(row.alone) == 1 and not vocabulary.is_device(row.alone[0]) else ()
 
 
 def _gap(row: RateRow) -> str:
@@ -168,9 +187,9 @@ def _gap(row: RateRow) -> str:
         return "path" if row.path else "ends"
     if not (row.collective or row.machine or _complete(row)):
         return "ends"
-    if any(_is_nic(a) and _is_nic(b) for a, b in row.pairs):
+    if any(is_nic(a) and is_nic(b) for a, b in row.pairs):
         return "nics"
-    if len(row.rates) not in (1, count) and marks != {"before", "after"}:
+    if len(row.rates) not in (1, count) and marks not in ({"before", "after"}, {"", "wanted"}):
         return "numbers"
     if len(row.rates) < count and not row.joined and not row.marks & {"each", "sum", "also", "beside"}:
         return "sum"
@@ -181,82 +200,12 @@ def _complete(row: RateRow) -> bool:
     """Whether the row names both ends of each flow. An adapter's other end is its network."""
     known = {"upward", "downward"} & row.marks
     return all(
-        _is_nic(end) or _is_disk(end) or not _is_device(end) or (known and end.startswith("gpu")) for end in row.alone
+        is_nic(end)
+        or is_disk(end)
+        or not vocabulary.is_device(end)
+        or (known and (end.startswith("gpu") or vocabulary.is_address(end)))
+        for end in row.alone
     )
-
-
-def _flows(part: Part, row: RateRow, cite: Evidence) -> Iterator[Record]:
-    """The flows of a row with their rates in one direction."""
-    if row.collective:
-        ranks = tuple(end for end in row.alone if end.startswith("gpu")) or ("rank0",)
-        for value, _ in row.rates[:1]:
-            yield part.rate(Flow(row.collective, ranks, row.size), value, cite, "bus_bandwidth")
-        return
-    if _is_adapter_alone(row):
-        end, best = row.alone[0], max(value for value, _ in row.rates)
-        yield NodePair(key=end, rate=best, cites={"rate": cite})
-    named: list[tuple[str, ...]] = [*row.pairs] or [(end,) for end in row.alone]
-    flows = [_ends(pair, row) for pair in named]
-    every = [ends for _, ends in flows]
-    at_once = len(flows) > 1 and bool(row.joined or row.marks & {"together", "sum", "also", "beside", "each"})
-    for place, (op, ends) in enumerate(flows):
-        if "beside" in row.marks and place and len(row.rates) == 1:
-            break  # the number is the rate of the first flow
-        others = tuple(other for other in every if other != ends) if at_once else ()
-        others += (ends[::-1],) if "both" in row.marks else ()
-        flow = Flow(op, ends, row.size, "nvlink" if row.path.startswith("NV") else "", others)
-        yield from _rates(part, row, flow, place, len(flows), cite)
-        yield from _pair(row, ends, cite)
-
-
-def _is_adapter_alone(row: RateRow) -> bool:
-    """Whether the row has the rate of one adapter of a test of several."""
-    return not row.pairs and len(row.alone) == 1 and _is_nic(row.alone[0]) and not row.marks and row.size is None
-
-
-def _rates(part: Part, row: RateRow, flow: Flow, place: int, count: int, cite: Evidence) -> Iterator[Observation]:
-    """The rate of one flow. The row has one number for each flow, or one for all."""
-    several = row.rates if len(row.rates) != count or count == 1 else [row.rates[place]]
-    shared = count if len(row.rates) == 1 and count > 1 and not row.marks & {"each", "beside"} else 1
-    for value, mark in several:
-        value /= shared * (2 if "both" in row.marks else 1)
-        if value:
-            before = mark == "before" and (len(several) > 1 or "change" in row.marks)
-            yield part.rate(flow, value, cite, BEFORE if before else "rate")
-
-
-def _ends(ends: tuple[str, ...], row: RateRow) -> tuple[str, tuple[str, ...]]:
-    """Operation and ends of a flow. An adapter sends to its port."""
-    nics = [end for end in ends if _is_nic(end)]
-    if nics:
-        device, _, port = nics[0].replace(":", "/").partition("/")
-        wire = f"{device}/{port or 1}"
-        memory = next((end for end in ends if end not in nics), device)
-        reads = "downward" in row.marks
-        return ("read", (wire, memory)) if reads else ("write", (memory, wire))
-    if len(ends) == 1 and _is_disk(ends[0]):
-        return ("write", ("host", ends[0])) if "upward" in row.marks else ("read", (ends[0], "host"))
-    if len(ends) == 1:
-        return "copy", (ends[0], "host") if "downward" in row.marks else ("host", ends[0])
-    return "copy", ends
-
-
-def _pair(row: RateRow, ends: tuple[str, ...], cite: Evidence) -> Iterator[GpuPair]:
-    if row.path in _PATHS and all(end.startswith("gpu") for end in ends):
-        a, b = sorted(ends, key=lambda end: int(end[3:]))
-        yield GpuPair(key=f"{a}-{b}", a=a, b=b, path=row.path, cites={"path": cite})
-
-
-def _is_nic(end: str) -> bool:
-    return _is_device(end) and not end.startswith(("gpu", "numa", "host")) and not _is_disk(end)
-
-
-def _is_disk(end: str) -> bool:
-    return bool(re.match("nvme|sd[a-z]", end))
-
-
-def _is_device(end: str) -> bool:
-    return vocabulary.is_device(end)
 
 
 def _add_node(report: _Report, row: RateRow, names: tuple[str, ...], number: int, cite: Evidence) -> None:

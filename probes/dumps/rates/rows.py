@@ -14,7 +14,7 @@ from .words import BUS_BANDWIDTH, Word
 _PREFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _BINARY = {"k": KIB, "m": MIB, "g": GIB, "t": GIB * KIB}
 _SIZES = {"k": KIB, "m": MIB, "g": GIB, "": 1}
-_ENDS = frozenset({"gpu", "numa", "disk", "nic", "host", "name"})
+_ENDS = frozenset({"address", "gpu", "numa", "disk", "nic", "host", "name"})
 _DIRECTIONS = frozenset({"upward", "downward"})
 _GIGA = 1e9
 _REFERENCES = frozenset({"before", "after"})
@@ -102,7 +102,7 @@ def row_of(words: Sequence[Word], header: Header) -> RateRow:
             _set(row, word)
         elif word.kind not in ("plain", "unit", "device", "aside"):
             row.marks.add(word.kind)
-            mark = word.kind if word.kind in (*_REFERENCES, *_DIRECTIONS, "least", "sum") else mark
+            mark = word.kind if word.kind in (*_REFERENCES, *_DIRECTIONS, "least", "sum", "wanted") else mark
     return row
 
 

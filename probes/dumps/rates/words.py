@@ -20,15 +20,20 @@ NIC = (
     r"(?:mlx[45]_(?:bond_|gdr_)?|bnxt_re|irdma|ionic_|erdma_|efa_|rdmap|hfi1_|ibp|ib|nic|hca|roce)"
     r"[0-9]{1,3}(?:s[0-9]{1,3})?(?:f[0-9])?(?:[:/][1-4])?"
 )
+_ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _DISK = r"(?:/dev/)?(?:nvme[0-9]{1,2}n[0-9]{1,2}|sd[a-z])"
 _WHOLE = r"(?![\w])"
 BUS_BANDWIDTH = "(?:busbw|algbw)"  # the names of nccl-tests, in GB/s
 UNIT = r"(?:[kmgt]i?b(?:ytes?|its?)?(?:/s(?:ec)?|ps|/second|ytes/s))"
 NUMBER = r"[0-9]{1,6}(?:[.,][0-9]{1,4})?"
 _SIZE = r"[0-9]{1,5}[ ]?(?:[kmg]i?b|bytes?|b)(?![\w/])"
-_PATH = r"(?:nv[0-9]{1,2}|pix|pxb|phb|node(?![ _-]?[0-9])|sys|soc)"
-_ARROW = r"(?:<-{1,2}>|<=>|↔|-{1,3}>|=>|→|to(?![\w])|<-{1,2}(?!>)|←)"
+PATH = r"(?:nv[0-9]{1,2}|pix|pxb|phb|node(?![ _-]?[0-9])|sys|soc)"
+ARROW = r"(?:<-{1,2}>|<=>|<>|↔|-{1,3}>|=>|→|to(?![\w])|<-{1,2}(?!>)|←)"
 _COLLECTIVE = r"(?:all[_-]?reduce|all[_-]?gather|reduce[_-]?scatter|all[_-]?to[_-]?all|alltoall|sendrecv)"
+# The programs that measured. A row can begin with the name of its program.
+PROGRAM = (
+    r"(?:(?:raw_ethernet|ib)_(?:write|read|send)_bw|iperf3?|qperf|nvbandwidth|p2pBandwidthLatencyTest|bandwidthTest)"
+)
 # Words that change nothing about what was measured
 _PLAIN = (
     "copy copies memcpy p2p peer bandwidth bandwith bw busbw algbw bus rate rates throughput speed gdr rdma transfer "
@@ -36,7 +41,7 @@ _PLAIN = (
     "dma unidirectional unidir uni one-way oneway pinned avg average mean median max best peak gpus ranks "
     "acs iommu on off enabled disabled fix change reseat "
     "time the in of from src dst source destination sender receiver ends test message size ok hdr ndr edr usec us ms "
-    "msec alone single separately individually"
+    "msec alone single separately individually reboot driver update upgrade kernel bios firmware power cycle copying"
 )
 _MACHINES = "node nodes host hosts hostname server servers machine machines rail rails ip"  # heads of columns
 _ASIDE = "latency lat"  # columns of numbers that are no rates
@@ -48,6 +53,7 @@ _MARKS = {
     "beside": "while beside during",
     "before": "before earlier previously old was",
     "after": "after now new later today",
+    "wanted": "expected expect expecting target nominal",
     "least": "min minimum lowest worst",
     "also": "and plus",
     "upward": "h2d htod write send",
@@ -73,6 +79,7 @@ NODE = (
 )
 # By kind, in the order in which they are tried
 _KINDS = {
+    "address": _ADDRESS,
     "numbered": NUMBERED_NODE,
     "size": _SIZE,
     "unit": UNIT,
@@ -82,9 +89,9 @@ _KINDS = {
     "nic": NIC,
     "host": _HOST,
     "collective": _COLLECTIVE,
-    "arrow": _ARROW,
+    "arrow": ARROW,
     "both": _one_of(_BOTH),
-    "path": _PATH,
+    "path": PATH,
     **{name: _one_of(words) for name, words in _MARKS.items()},
     "together": _one_of(_TOGETHER),
     "device": _DEVICE,
@@ -93,10 +100,14 @@ _KINDS = {
     "number": NUMBER,
     "name": NODE,
 }
-_END = rf"(?:{_GPU}|{_NUMA}|{_DISK}|{NIC}|{_HOST})"
-_WORD = "|".join((_SIZE, UNIT, _GPU, _NUMA, _DISK, NIC, _HOST, _COLLECTIVE, _PATH, _DEVICE, _one_of(_WORDS), NUMBER))
+END = rf"(?:{_ADDRESS}|{_GPU}|{_NUMA}|{_DISK}|{NIC}|{_HOST})"
+_WORD = "|".join(
+    (_ADDRESS, _SIZE, UNIT, _GPU, _NUMA, _DISK, NIC, _HOST, _COLLECTIVE, PATH, _DEVICE, _one_of(_WORDS), NUMBER)
+)
 _START = r"[ \t|*`>-]{0,8}"
-_KNOWN = rf"{_START}(?:(?:{_ARROW}|(?:{_WORD})(?![\w])){_SEPARATORS}){{2,40}}$"  # only words of the vocabulary
+_GLUED = rf"{NUMBER}(?={UNIT}(?![\w]))"  # "48.1GB/s"
+# only words of the vocabulary
+_KNOWN = rf"{_START}(?:(?:{ARROW}|{_GLUED}|(?:{_WORD})(?![\w])){_SEPARATORS}){{2,40}}$"
 RATED = rf"{NUMBER}[ ]?[|(*]{{0,2}}[ ]?{UNIT}"
 BETWEEN, CELLS = r"[ ]?(?:<?->|→|↔)[ ]?", r"[ \t|:,=]{1,20}"
 
@@ -109,7 +120,7 @@ def _has(text: str) -> str:
 # The lines with which a report begins. A row names its ends, a kind of path or a collective.
 _ROW = (
     _has(rf"{RATED}|{BUS_BANDWIDTH}[ =:]{{1,3}}{NUMBER}")
-    + _has(rf"{_END}|nv[0-9]{{1,2}}|pix|pxb|phb|{_COLLECTIVE}")
+    + _has(rf"{END}|nv[0-9]{{1,2}}|pix|pxb|phb|{_COLLECTIVE}")
     + _KNOWN
 )
 _HEADER = (
@@ -117,6 +128,9 @@ _HEADER = (
     + r"(?![^\n]*(?<![hd])[0-9])"  # "h2d" and "d2h" are words
     + _KNOWN
 )
+_PEERS = _has(RATED) + _has(r"[0-9]{1,3}[ ]?(?:-{1,2}>|→)[ ]?[0-9]{1,3}") + _has("p2p|peers?|nvlink|gpus?") + _KNOWN
+_LIST = _has(UNIT) + rf"(?=(?:[^\n]{{0,60}}?(?<![\w.]){END}[ :=]{{1,3}}{NUMBER}){{2}})" + _KNOWN
+_OF_PROGRAM = rf"{_START}{PROGRAM}[ \t|:,]{{1,4}}(?={END}|{NODE})" + _has(RATED)
 _CHANGE = _has("before") + _has("after") + r"(?![^\n]*[0-9])" + _KNOWN
 _NODE_ROW = (
     rf"{_START}(?:{NUMBERED_NODE}|{NODE})(?:(?:{BETWEEN}|[ ]?[,-][ ]?){NODE})?{CELLS}"
@@ -135,7 +149,8 @@ _TITLED = rf"[ \t|*#>`-]{{0,8}}(?:pinned )?{_WAY}[^\n0-9]{{0,40}}\n[ \t|*`>-]{{0
 # The lookaheads decide. What follows them is short, because the shape of a line (shapes.py) ignores lookaheads. The
 # second expression is for the line between a heading and its rows.
 BEGIN = (
-    rf"^(?![ \t]{{0,8}}[0-9]{{1,6}}:)(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}))[^\n]{{0,200}}?(?:{UNIT}|{BUS_BANDWIDTH})"
+    rf"^(?![ \t]{{0,8}}[0-9]{{1,6}}:(?![0-9a-f]{{2}}[:.][0-9a-f]))"
+    rf"(?i:(?=(?:{_ROW}|{_HEADER}|{_NODE_ROW}|{_PEERS}|{_LIST}|{_OF_PROGRAM}))[^\n]{{0,200}}?(?:{UNIT}|{BUS_BANDWIDTH})"
     rf"|(?={_CHANGE})[^\n]{{0,60}}?before"
     rf"|(?={_TITLED})[^\n]{{0,40}}?{_WAY}"
     rf"|(?<=[)s]\n)[ \t]{{0,8}}[-=]{{20,200}}[ \t]{{0,8}}(?=\n[ \t]{{0,20}}(?:{NIC}|{NODE})[ \t|]{{1,20}}[0-9])"
@@ -189,7 +204,7 @@ def is_rated(line: str) -> bool:
 
 @cache
 def _rated() -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w.-]){_END}{BETWEEN}{_END}[^\n]{{0,80}}?(?<![\w.]){RATED}", re.IGNORECASE)
+    return re.compile(rf"(?<![\w.-]){END}{BETWEEN}{END}[^\n]{{0,80}}?(?<![\w.]){RATED}", re.IGNORECASE)
 
 
 def names_machines(texts: Collection[str]) -> bool:
@@ -204,7 +219,12 @@ def is_device(name: str) -> bool:
 
 @cache
 def _devices() -> re.Pattern[str]:
-    return re.compile(rf"(?:{_END})", re.IGNORECASE)
+    return re.compile(rf"(?:{END})", re.IGNORECASE)
+
+
+def is_address(name: str) -> bool:
+    """Whether the name is a PCI address."""
+    return bool(re.fullmatch(_ADDRESS, name, re.IGNORECASE))
 
 
 def way_of(line: str) -> str:
