@@ -33,8 +33,10 @@ def read_dumps(paths: Sequence[str]) -> Recorded:
         if path == STDIN:
             entries["standard input"] = decoded(sys.stdin.buffer.read(BIGGEST + 1))
         elif os.path.isdir(path):
-            before = "" if len(paths) == 1 else os.path.basename(os.path.normpath(path)) + "/"
-            entries.update((f"{before}{name}", entry) for name, entry in _of_folder(path))
+            files, folder = list(_of_folder(path)), os.path.basename(os.path.normpath(path))
+            tree = folder == "sys" and any(name.startswith(_OF_SYS) for name, _ in files)  # the /sys of a machine
+            before = "" if len(paths) == 1 and not tree else f"{folder}/"
+            entries.update((f"{before}{name}", entry) for name, entry in files)
         else:
             entries.update(_of_file(os.path.basename(path) or path, path, named=True))
     recorded = Recorded(int(time.time()), entries)

@@ -29,6 +29,15 @@ _AREAS = {  # by the beginning of a code
     "places of devices": ("device-",),
     "rates": ("bandwidth-", "node-slow"),
 }
+_HOST = ("package", "numa")
+_KINDS = {  # of devices that an area is about; without an entry, it is about all
+    "GPU state": ("gpu",),
+    "NVLink state": ("gpu", "nvswitch"),
+    "NIC ports": ("nic", "port"),
+    "CPUs and memory": _HOST,
+    "storage": ("nvme", "disk", "array"),
+    "PCIe links": ("gpu", "nvswitch", "nic", "nvme", *_HOST),
+}
 _ONE: Mapping[CoverageGroup, str] = {"links": "link", "counts": "count", "states": "state"}
 
 
@@ -66,5 +75,7 @@ def scope_of(report: Report) -> str:
     judged = [code for code, judged in report.checks.items() if judged and code in codes()]
     found = [code for code in judged if set(codes()[code].severity) != {"info"}]
     areas = dict.fromkeys(area for area, prefixes in _AREAS.items() for code in found if code.startswith(prefixes))
-    devices = device_counts([device.kind for device in report.topology.devices])
+    kinds = [device.kind for device in report.topology.devices]
+    known = None if any(area not in _KINDS for area in areas) else {kind for area in areas for kind in _KINDS[area]}
+    devices = device_counts([kind for kind in kinds if known is None or kind in known])
     return ", ".join(areas) + (f" of {', '.join(devices)}" if devices else "")

@@ -10,6 +10,7 @@ from ..facts.records import NotChecked, Run
 from ..report import UNEXPLAINED, Finding, Origin, Report, Verdict
 
 _SYMPTOM = "not-enough-evidence"
+_HOST = ("cpu-", "numa-", "host-memory")  # beginnings of codes about processors and memory
 _UNSURE = (Reason.INCOMPLETE, Reason.CONTRADICTED)
 
 
@@ -25,8 +26,8 @@ def verdict(
     unknown: a vital check was wanted but not possible; a source failed by its own fault, so its result is missing (not
     for dumps); a symptom was seen but not its cause; a finding is stale; or nothing could be checked. Instead of ok,
     also: a part of a dump was not read, two sources disagree on a state, or a driver reports a fault in unknown words.
-    An implausible measurement is no check. A check that only informs, or a line of a log that only informs, says
-    nothing about faults.
+    Checks of the processors of a recorded machine alone count as none. An implausible measurement is no check. A check
+    that only informs, or a line of a log that only informs, says nothing about faults.
     """
     counting = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
     active = [one for one in counting if one.stale is None]
@@ -38,12 +39,19 @@ def verdict(
     blind = origin != "dumps" and (vital or not all(run.ok for run in runs))
     symptom = any(one.code == _SYMPTOM and not _has_cause(one, active) for one in active)
     checked = any(evaluated and set(codes()[code].severity) != {"info"} for code, evaluated in checks.items())
-    if blind or stale or symptom or not (checked or "warning" in grave):
+    if blind or stale or symptom or not (checked or "warning" in grave) or _is_host_alone(checks, origin, active):
         return "unknown"
     if "warning" in grave:
         return "degraded"
     unexplained = any(one.case == UNEXPLAINED for one in active)
     return "unknown" if unexplained or any(one.reason in _UNSURE for one in unread) else "ok"
+
+
+def _is_host_alone(checks: Mapping[str, bool], origin: Origin, active: Iterable[Finding]) -> bool:
+    """Whether the files of a machine show only processors and memory: its GPUs and adapters may be hidden."""
+    judged = [code for code, evaluated in checks.items() if evaluated and set(codes()[code].severity) != {"info"}]
+    host = bool(judged) and all(code.startswith(_HOST) for code in judged)
+    return origin == "capture" and host and not any(one.severity != "info" for one in active)
 
 
 def _has_cause(symptom: Finding, found: Iterable[Finding]) -> bool:

@@ -94,6 +94,7 @@ class _Reading(Struct):
     name: str
     places: dict[Element, str] = field(default_factory=dict)  # the fact key of each element
     numa: dict[str, int | None] = field(default_factory=dict)  # the NUMA node of each bridge and function
+    bridges: dict[str, str] = field(default_factory=dict)  # what is above each; some files repeat it per port
     known_keys: set[str] = field(default_factory=set)  # keys of bridges, functions, ports and GPUs
     links: dict[str, int] = field(default_factory=dict)  # number of links of each GPU so far
     host: str | None = None
@@ -149,9 +150,14 @@ class _Reading(Struct):
         """A function, and the port above it that the file leaves out."""
         above = self.places[_parent(one)]
         address = pci_address(one.attributes.get("busid", ""))
+        is_bridge = one.attributes.get("class", "").startswith("0x0604")
         if address in self.known_keys:
-            raise ValueError(f"a second <pci> of {address}")
+            if self.bridges.get(address) != above or not is_bridge:
+                raise ValueError(f"a second <pci> of {address}")
+            self.places[one] = address
+            return
         self.places[one], self.numa[address] = address, self.numa[above]
+        self.bridges |= {address: above} if is_bridge else {}
         port = f"{card_of(address)}/port"
         if port not in self.known_keys:
             yield from _fact(
@@ -281,10 +287,7 @@ def _fact(
 
 
 def _sm(gpu: Element) -> int:
-    """The compute capability of a GPU.
-
-    RCCL stores a number of compute units there, which is larger than any capability.
-    """
+    """The compute capability of a GPU. RCCL stores a number of compute units there, which is larger."""
     text = gpu.attributes.get("sm", "")
     return int(text) if re.fullmatch(r"[0-9]{2,3}", text) and "gcn" not in gpu.attributes else 0
 

@@ -70,3 +70,13 @@ def test_a_capture_a_tree_and_dumps_together(tmp_path: Path) -> None:
     assert [gap.subject for gap in snapshot.not_checked if "another machine" in gap.detail] == ["n2/"]
     kept = {finding.code for finding in evaluate(snapshot).findings}
     assert {finding.code for finding in report(alone).findings} <= kept
+
+
+def test_the_sys_folder_alone(tmp_path: Path) -> None:
+    """A folder that is itself /sys is read like a folder with /sys in it."""
+    write(
+        tmp_path / "n1", {path: entry for path, entry in node("server-raid").entries.items() if path.startswith("sys")}
+    )
+    alone = from_paths([str(tmp_path / "n1/sys")])
+    assert shown(report(alone)) == shown(report(from_paths([str(tmp_path / "n1")])))
+    assert report(alone).topology.devices

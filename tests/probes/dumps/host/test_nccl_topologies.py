@@ -115,3 +115,34 @@ def test_ports_without_names_and_with_other_rates_are_not_ok(rates: tuple[int, .
     report = report_of("".join(map(shown, rates)))
     assert (report.verdict, report.findings) == ("unknown", ())
     assert any("different rates" in one.detail or one.what == "Port.rate" for one in report.not_checked)
+
+
+def repeated(places: tuple[str, ...]) -> str:
+    """A file that repeats its switch for each of the eight GPUs. `places` are the addresses above the switch."""
+    bridge = 'class="0x060400" vendor="0x1000" device="0xa096" link_speed="16 GT/s" link_width="16"'
+    lines = ['<system version="2">', ' <cpu numaid="0" affinity="ff" arch="x86_64" vendor="AuthenticAMD">']
+    for part, above in enumerate(places):
+        lines.append(f'  <pci busid="{above}" {bridge}>')
+        for gpu in range(8 * part // len(places), 8 * (part + 1) // len(places)):
+            lines += [
+                f'   <pci busid="0000:c5:00.0" {bridge}>',
+                f'    <pci busid="0000:d{gpu}:00.0" class="0x038000" vendor="0x1002" device="0x738c">',
+                f'     <gpu dev="{gpu}" sm="120" gcn="908" rank="{gpu}" gdr="1"/>',
+                "    </pci>",
+                "   </pci>",
+            ]
+        lines.append("  </pci>")
+    return "\n".join([*lines, " </cpu>", "</system>", ""])
+
+
+def test_a_switch_that_is_repeated_for_each_of_its_ports() -> None:
+    report = report_of(repeated(("0000:c1:00.0",)))
+    assert sum(device.kind == "gpu" for device in report.topology.devices) == 8
+    assert [one.detail for one in report.not_checked if one.what == "dump"] == []
+
+
+def test_the_same_address_at_another_place_is_left_out() -> None:
+    report = report_of(repeated(("0000:c1:00.0", "0000:c2:00.0")))
+    assert sum(device.kind == "gpu" for device in report.topology.devices) == 4
+    assert any("a second <pci> of 0000:c5:00.0" in one.detail for one in report.not_checked)
+    assert report.verdict == "unknown"
