@@ -118,6 +118,7 @@ def invalid(snapshot: Snapshot) -> Iterator[Finding]:
             yield _zeros_finding(one.flow, one.observation, one.zeros)
         elif one.limit:
             kinds[one.flow.op, one.flow.size, one.flow.via, len(one.flow.beside)].append((one, one.limit))
+    yield from _of_one_rank(snapshot)
     for several in kinds.values():
         worst, limit = max(several, key=lambda pair: pair[0].observation.value / pair[1].rate)
         flow, rate = worst.flow, worst.observation.value
@@ -139,6 +140,30 @@ def invalid(snapshot: Snapshot) -> Iterator[Finding]:
             cause=_cause(flow, rate / limit.rate),
             evidence=tuple(one.observation.evidence for one, _ in several[:_MOST_EVIDENCE]),
         )
+
+
+def _of_one_rank(snapshot: Snapshot) -> Iterator[Finding]:
+    """One finding for a test of collectives in which each bus bandwidth is 0: one rank sends nothing."""
+    of = [one for flow, several in snapshot.observed.items() for one in several if _is_collective(flow, one)]
+    if of and not any(one.value for one in of):
+        last = of[-1]
+        yield Finding(
+            code="measurement-invalid",
+            severity="info",
+            confidence="likely",
+            subject=last.about.subject if isinstance(last.about, Flow) else "node",
+            fact="a test of collectives gave a bus bandwidth of 0",
+            message="each bus bandwidth of the test is 0: one rank sends nothing over links, so the test says nothing "
+            "about them",
+            observed=0,
+            unit="bytes_per_second",
+            cause="the test ran with one GPU per communicator: start it with all GPUs",
+            evidence=(last.evidence,),
+        )
+
+
+def _is_collective(flow: object, one: Observation) -> bool:
+    return isinstance(flow, Flow) and one.quantity == "bus_bandwidth"
 
 
 def _zeros_finding(flow: Flow, observation: Observation, zeros: Observation) -> Finding:

@@ -15,7 +15,7 @@ from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Re
 from ....models.facts.units import from_gigabytes
 from ..core.columns import Row, rows
 from ..core.part import Part
-from . import nccl_commands, nccl_log
+from . import nccl_commands, nccl_log, nccl_printed
 
 # Launchers put the rank before each line: mpirun "[1,0]<stdout>:", srun and torchrun "0:".
 _PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ?)\s*")
@@ -78,6 +78,7 @@ def read(part: Part) -> Iterator[Record]:
     ):  # a log without a table can have millions of lines
         yield from _read_tables(part)
     yield from nccl_log.read(part)
+    yield from nccl_printed.rates(part)
 
 
 def _read_tables(part: Part) -> Iterator[Record]:
