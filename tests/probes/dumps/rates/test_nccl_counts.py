@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from linkgauge.models.report import Report
-from tests.probes.dumps.rates.test_shorthand import report_of, serious
+from linkgauge.models.evaluate import evaluate
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.report import Finding, Report
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps.read import read_text
+from tests.support.dump_samples import AT
+
+
+def report_of(text: str) -> Report:
+    return evaluate(assemble(list(read_text("nccl.txt", text, AT)), Site(), AT, origin="dumps"))
+
+
+def serious(text: str) -> list[Finding]:
+    return [one for one in report_of(text).findings if one.severity != "info"]
 
 
 def graph(gpus: tuple[float, ...], nets: tuple[float, ...], before: str) -> str:
