@@ -116,7 +116,7 @@ def test_nodes_that_wait_for_each_other_in_an_unknown_communicator() -> None:
 
 def test_an_error_of_the_expected_rate_is_no_finding_but_is_told() -> None:
     job = layout(DATA, 8)
-    slow = [Fault("rail", f"rail{rail}", 1.45) for rail in range(8)]
+    slow = [Fault("rail", f"rail{rail}", 1.35) for rail in range(8)]
     report = report_of(job, slow, 0.02, np.random.default_rng(7))
     assert report.findings == ()
     assert ["the expected rate can be wrong" in one.why for one in report.not_checked] == [True]
