@@ -10,7 +10,7 @@ from .bandwidth.expectations import levels
 from .bandwidth.product_rates import unproven
 from .catalog import codes
 from .diagnosis.attribution import attribute
-from .diagnosis.coverage import coverage, uncovered
+from .diagnosis.coverage import coverage, uncovered, unjudged_text
 from .diagnosis.headlines import named
 from .diagnosis.ignored import silenced
 from .diagnosis.impact import Impact, weigh
@@ -39,12 +39,16 @@ def evaluate(snapshot: Snapshot) -> Report:
     weighed, impact = weigh(snapshot, attribute(snapshot, measured, [*states, *slow_groups(snapshot)]))
     with_causes = [_finish(snapshot, one) for one in with_bmc_causes(snapshot, weighed)]
     every = [one if one.device else _finish(snapshot, one) for one in with_ranks(snapshot, with_causes)]
-    found = [_with_known_code(snapshot, one) for one in with_remedies(snapshot, every)]
+    known = [_with_known_code(snapshot, one) for one in with_remedies(snapshot, every)]
+    # A device without a name can be two facts (the port, its network interface) with the same counters
+    found = list({(one.code, one.subject, one.message): one for one in reversed(known)}.values())[::-1]
     found.sort(key=lambda one: (bool(one.silenced), SEVERITIES.index(one.severity), one.code, one.subject))
     unjudged = (*_without_expectation(snapshot, measured), *uncovered(snapshot), *other_ranks(snapshot))
     unread = (*snapshot.not_checked, *gaps, *disagreements(snapshot, found), *unproven(snapshot, measured))
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}
+    if snapshot.origin == "dumps" and not (found or unread or unjudged or any(checks.values())):
+        unread = (unjudged_text(snapshot),)
     training, unsure = _training(snapshot, impact, measured)
     return Report(
         node=_hostname(snapshot),

@@ -103,10 +103,18 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def hanging(first: str, text: str, width: int, indent: int | None = None) -> Iterator[str]:
-    """`first` and the text in one line. Further lines are indented to the start of the text, or by `indent` columns."""
+    """`first` and the text in one line. Further lines are indented to the start of the text, or by `indent` columns.
+
+    If a word of the text does not fit behind `first`, the whole text is below it.
+    """
     width = limited(width)
     column = cells(first) if indent is None else indent
-    lines = wrap(text, width - max(column, cells(first)))
+    room = width - max(column, cells(first))
+    if column < cells(first) and max(map(cells, text.split(" "))) > room:
+        yield first.rstrip()
+        yield from (f"{' ' * column}{line}" for line in wrap(text, width - column))
+        return
+    lines = wrap(text, room)
     yield f"{first}{lines[0]}".rstrip()
     for line in lines[1:]:
         yield f"{' ' * column}{line}"

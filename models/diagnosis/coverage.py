@@ -10,6 +10,7 @@ from ..facts.gpu import Driver, Gpu
 from ..facts.pci_classes import NVIDIA
 from ..facts.reason import Reason
 from ..facts.records import NotChecked
+from ..facts.registry import kind_name
 from ..inventory.snapshot import Snapshot
 from ..report import Corroboration, Coverage, CoverageGroup, Uncorroborated
 from ..rules import CLAIMS
@@ -17,6 +18,7 @@ from ..rules.core.claims import Claim
 from ..rules.gpu.missing import whole
 
 _TRUST: tuple[Corroboration, ...] = get_args(Corroboration)  # most trusted first
+_SHOWN = 4  # values that a gap names
 
 
 def coverage(snapshot: Snapshot) -> Coverage:
@@ -85,3 +87,19 @@ def _silent(snapshot: Snapshot) -> str:
     if known.gpus is None:
         return f"the machine type {known.name} does not say"
     return f"only the name of the GPUs matches the machine type {known.name}, so it does not say"
+
+
+def unjudged_text(snapshot: Snapshot) -> NotChecked:
+    """The gap of a text with known lines in which no check had what it needs: the values that it has."""
+    facts = ((kind, fact) for kind, some in snapshot.facts.items() for fact in some.values())
+    cited = sorted({f"{kind_name(kind)}.{name}" for kind, fact in facts for name in fact.cites})
+    cited += sorted({one.quantity for one in snapshot.observations})
+    more = f" and {len(cited) - _SHOWN} more" if len(cited) > _SHOWN else ""
+    has = f"has {', '.join(cited[:_SHOWN])}{more} only, and no check needs just that" if cited else "has no whole value"
+    return NotChecked(
+        what="dump",
+        subject="node",
+        reason=Reason.INCOMPLETE,
+        detail=f"the lines are of a known tool, and what was read of them {has}",
+        how="copy the whole output, with its heading and its command",
+    )

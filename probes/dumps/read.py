@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from ...models.facts.reason import Reason
 from ...models.facts.records import Fact, NotChecked, Observation, Record
@@ -16,7 +17,10 @@ from .gpu_tools.health_events import read_health
 from .health.redfish_drives import read_drives
 from .host.iommu import read_iommu
 from .host.log_events import read_events
+from .lines.cut_lines import cut_lines, without_cut_numbers
 from .lines.damaged_words import damaged_words
+from .lines.repeats import once
+from .lines.table_rows import open_rows
 from .lines.wrapped import LONGEST, joined
 from .pci.boot_windows import read_boot_windows
 from .pci.link_halves import with_halves
@@ -32,6 +36,7 @@ _HOW = (
     "paste whole outputs with their command lines (nvidia-smi -q, lspci -vv, ibstat, dmesg ...), or make a capture on "
     "the machine: linkgauge capture FILE"
 )
+_WIDER = "copy the output from a wider window, or from a file"
 _MOST_NAMED = 5  # unknown line ranges named in a message
 
 
@@ -68,6 +73,7 @@ def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     if len(text) > LONGEST:
         yield from _records(name, text, at)
         return
+    text = without_cut_numbers(once(text))
     yield from with_heads(with_halves(_best(name, text, at), text), name, text)
 
 
@@ -117,7 +123,9 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
         elif not _NOTHING.fullmatch(part.text) and not is_filler(part):
             unknown.append(part)
     if known:
-        yield from _damage(Part(name, 1, clean(text), at), origin)
+        whole = Part(name, 1, clean(text), at)
+        yield from _damage(whole, origin)
+        yield from _pieces(whole, origin)
     if unknown or not known:
         why, how = _unknown(unknown, known), None if known else _HOW
         yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=why, how=how)
@@ -133,6 +141,16 @@ def _damage(part: Part, origin: Sequence[int] | None) -> Iterator[NotChecked]:
         yield NotChecked(
             what="dump", subject=part.file, reason=Reason.INCOMPLETE, detail=why, how="take the output again"
         )
+
+
+def _pieces(part: Part, origin: Sequence[int] | None) -> Iterator[NotChecked]:
+    """A gap for the first row of a table that has no end, and for the first other line that is cut."""
+    lines = part.text.split("\n")
+    for found, what in ((open_rows(lines), "a row of a table"), (cut_lines(lines), "a line")):
+        for number in islice(found, 1):
+            where = (origin[number] if origin else number) + 1
+            why = f"line {where}: {what} is cut: the rest is on the next line or missing"
+            yield NotChecked(what="dump", subject=part.file, reason=Reason.INCOMPLETE, detail=why, how=_WIDER)
 
 
 def _of_whole_records(part: Part) -> Iterator[Record]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 _CELL = r"[ \t]*:?-{2,}:?[ \t]*"
 _RULE = re.compile(rf"^[ \t]{{0,8}}(?:\|?{_CELL}(?:\|{_CELL})+(?:\|[ \t]*)?|\|{_CELL}\|[ \t]*)$", re.MULTILINE)
 _ONE = re.compile(r"[ \t]*\|[ \t]?((?:[^|\\]|\\.)*?)[ \t]?\|[ \t]*")  # a row with one cell
+_PAIR = re.compile(r"[ \t]*\|?[ *`]*([^|\s*`][^|]{0,78}?)[ *`]*\|[ *`]*([^|\s*`][^|]{0,198}?)[ *`]*\|?[ \t]*")
 _BORDER = re.compile(r"(?<!\\)\|")
 _BOLD = re.compile(r"(?<![*\w])\*\*(?=[^\s*])([^*\n]{0,2000}?[^\s*])\*\*(?![*\w])")
 _ITALIC = re.compile(r"^([ \t]*)_(?=[^\s_])([^\n]{8,2000}?[^\s_])_[ \t]*$", re.MULTILINE)
@@ -20,7 +21,7 @@ _CODE = re.compile(r"^([ \t]*)`([^`\n]{1,2000})`[ \t]*$", re.MULTILINE)
 # "  # crossing racks", "   <--- here". Not "==> FILE <==" (head), a prompt, not a "#" that belongs to a word, not JSON.
 # Not behind a prefix of a log and one blank: "check[4242]: # nThread", "[node1] # Rank", "03:04:05 # size".
 # Behind other signs, and as "// why" or "(!)", only after two blanks.
-_REMARK = r"(?:#[ \t]{1,3}(?=[A-Za-z])|<(?:-{2,12}(?![>\w=-])|={2,12}(?=[ \t]+\w))|←)"
+_REMARK = r"(?:#[ \t]{1,3}(?=[A-Za-z]|<[-=])|<(?:-{2,12}(?![>\w=-])|={2,12}(?=[ \t]+\w))|←)"
 _COMMENT = re.compile(
     rf"(?:(?<=[^\s$#>*|-])[ \t]+(?<![:\]] )(?<![0-9]:[0-9]{{2}} ){_REMARK}"
     rf"|(?<=[|*>-])[ \t]{{2,40}}{_REMARK}|(?<=\S)[ \t]{{2,40}}//[ \t](?=[A-Za-z]))"
@@ -40,12 +41,18 @@ _NUMBER = re.compile(r"[ \t]{0,7}([0-9]{1,8})(?:[:|]|\t|[ ]{1,2}|$)")
 _FEWEST = 3  # lines with consecutive numbers. Those of cat -n have a tab behind them.
 _TABBED = re.compile(r"[ ]{2,7}[0-9]{1,6}\t")
 _HEAD = 1 << 11  # characters
+_EDGED = re.compile(r"[ \t]*\|[ ](.*)\|[ \t]*")
+_KEYS = re.compile(
+    r"[ \t]*\|?[ *]*(?:key|name|field|property|attribute|parameter|metric|item|setting)[ *]*\|"
+    r"[ *]*(?:value|state|status|result)[ *]*\|?[ \t]*",
+    re.IGNORECASE,
+)
 _EDGE = re.compile(r"[ \t]*\|(.*)\|[ \t]*")
 
 
 def without_markup(text: str) -> tuple[str, Mapping[int, str]]:
     """The text without markup, and the changed lines as they were, by line number from 1."""
-    plain = _without_numbers(_without_items(text))
+    plain = _without_edges(_without_numbers(_without_items(text)))
     if "|" in text and "--" in text and _RULE.search(text):
         plain = "\n".join(_tables(plain.split("\n")))
     if "**" in text:
@@ -108,6 +115,19 @@ def _without_items(text: str) -> str:
     return text
 
 
+def _without_edges(text: str) -> str:
+    """The lines without the edges of a table with one column and no rule, if each line has them."""
+    if not _EDGED.match(text.lstrip("\n")):
+        return text
+    lines = text.split("\n")
+    inside = [_EDGED.fullmatch(line) for line in lines]
+    found = [one[1].strip() for one in inside if one]
+    whole = len(found) > 1 and all(one or not line.strip() for one, line in zip(inside, lines, strict=True))
+    if whole and (not any("|" in line for line in found) or all(line[:1] in ("|", "+") for line in found)):
+        return "\n".join(one[1].rstrip() if one else "" for one in inside)
+    return text
+
+
 def _without_numbers(text: str) -> str:
     """The lines without their numbers, if each line has one and they are consecutive."""
     if not _NUMBER.match(text):
@@ -147,18 +167,22 @@ def _is_rule(line: str, before: str) -> bool:
 def _tables(lines: list[str]) -> Iterator[str]:
     """The lines with the rows of each table that has a rule ("|---|---|") as cells. The rule becomes empty."""
     rules = {number for number, line in enumerate(lines) if _is_rule(line, lines[number - 1] if number else "")}
-    inside = set[int]()
+    inside, named = set[int](), set[int]()
     for rule in rules:
         inside.add(rule - 1)
+        keys = rule > 0 and bool(_KEYS.fullmatch(lines[rule - 1]))
         for number in range(rule + 1, len(lines)):
             if "|" not in lines[number]:
                 break
             inside.add(number)
+            named |= {number} if keys else set()
     for number, line in enumerate(lines):
         if number in rules:
             yield ""
         elif number in inside and (one := _ONE.fullmatch(line)):
             yield _plain(one[1])
+        elif number in named and (pair := _PAIR.fullmatch(line)):
+            yield f"{_plain(pair[1])}: {_plain(pair[2])}"
         elif number in inside and "|" in line:
             yield cells_of(line) if _EDGE.fullmatch(line) else cells_of(f"|{line}|")
         else:

@@ -68,6 +68,16 @@ _KINDS = (
     _Kind(re.compile(r"\[[0-9]{1,6},[0-9]{1,6}\]<std(?:out|err|diag)>:"), constant=True),
     _Kind(re.compile(r"\[(?:[A-Za-z][\w./@:-]{0,200}|[0-9]{1,5})\]:?(?= |$)"), constant=True, fewest=2),
     _Kind(re.compile(rf"{_NAME}(?:(?: \||:)(?=[ \t]|$)|[ ]{{0,12}}\|(?=[ \t]?\S))"), constant=True, fewest=2),
+    _Kind(re.compile(r"\[(?:default|rank)[0-9]{1,6}\]:"), constant=True, fewest=2),  # torchrun
+    _Kind(
+        re.compile(r"\((?:[\w.:-]{1,80} )?pid=[0-9]{1,9}(?:, ip=[\w.:]{2,60})?\)(?= |$)"), constant=True, fewest=2
+    ),  # Ray
+    _Kind(re.compile(rf"{_NAME}>(?=[ \t]|$)"), constant=True, fewest=2),
+    _Kind(
+        re.compile(rf"{_NAME}(?=[ \t]|$)(?![ \t]{_PROGRAM}\[[0-9]{{1,8}}\]:)"), constant=True, below=True, fewest=2
+    ),  # a host behind the time. In a journal, a program is behind it: the lines of different programs stay whole.
+    _Kind(re.compile(rf"{_NAME} [a-z][\w.-]{{1,62}}(?= |$)"), constant=True, fewest=3),  # stern: pod and container
+    _Kind(re.compile(r"\+(?=[ \tA-Za-z0-9]|$)"), constant=True, fewest=2),  # new lines of a diff
     _Kind(re.compile(r"<[0-9]{1,3}>(?=\S|[ \t])"), fewest=2),  # the priority of a line of the kernel's buffer
     _Kind(
         re.compile(r"[ \t]{0,3}(?:#{1,4}|/{2,3}|[a-z]{2,12}>|[|│┃](?![^\n]*[|│┃][ \t]*$))(?=[ \t]|$)"), True, fewest=2

@@ -14,8 +14,10 @@ from .json_text import loads
 _LITERAL = r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')"
 _ITEM = re.compile(rf"[ \t]*(?:- )?({_LITERAL}),?[ \t]*")
 _STRING = re.compile(rf"\\.|({_LITERAL})")  # an escaped quote begins no string
-# The output of a command as a value: Ansible, runners of jobs, collectors of logs
-_OUTPUT = re.compile(rf"[\"'](?:stdout|stderr|output|log|message|msg|text)[\"'][ ]?:[ ]?({_LITERAL})")
+# The output of a command as a value: Ansible, runners of jobs, collectors of logs, logfmt
+_OUTPUT = re.compile(
+    rf"(?:[\"'](?:stdout|stderr|output|log|message|msg|text)[\"'][ ]?:[ ]?|(?<=[ \t])(?:msg|message)=)({_LITERAL})"
+)
 _FEWEST = 2  # strings of a list
 
 
@@ -57,7 +59,8 @@ def _inside(line: str) -> Iterator[str]:
 def _text(literal: str) -> str | None:
     """The text of a string of JSON or Python."""
     try:
-        text = loads(literal) if literal.startswith('"') else ast.literal_eval(literal)
+        strict = literal.startswith('"') and "\t" not in literal  # JSON has no tab within a string
+        text = loads(literal) if strict else ast.literal_eval(literal)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
     return text if isinstance(text, str) else None

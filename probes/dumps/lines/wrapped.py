@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from .prefixes import layers
 from .shapes import shape
+from .table_rows import continued
 
 _NARROWEST, _WIDEST, _WIDEST_MAIL = 60, 400, 80  # columns
 LONGEST = 1 << 16  # characters of a text from a terminal or a mail
@@ -43,6 +44,9 @@ def joined(text: str) -> Iterator[Joined]:
     body = text.rstrip("\n")
     lines, end = body.split("\n"), text[len(body) :]
     width = max(map(len, lines))
+    rows, whole = continued(lines) if "|" in text else (set[int](), False)
+    if rows:
+        yield _join(lines, rows, "" if whole else " ", 1 + whole, end)
     if not _NARROWEST <= width <= _WIDEST or len(lines) < 2:
         return
     if next(layers(lines), None):

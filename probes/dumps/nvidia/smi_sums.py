@@ -143,12 +143,15 @@ def _lacks_one(texts: Texts, groups: Sequence[Sequence[str]]) -> bool:
     return any(any(one) and sum(one) % 2 for one in split)
 
 
+_FEW = 4  # lines that a person chose: the reasons of an idle GPU are no reason to quote them
+
+
 def reasons(texts: Texts) -> Iterator[Field]:
     """The active clock reasons, and the faults of the fabric."""
     states = {reason: one for reason, names in _REASON_NAMES.items() if (one := _first(texts, names))}
     known = {reason: one for reason, one in states.items() if one[0] in ("Active", "Not Active")}
     active = tuple(reason for reason, (text, _) in known.items() if text == "Active")
-    alone = len(states) == 1 or not _REASON_COLUMNS.isdisjoint(texts)
+    alone = len(states) <= _FEW or not _REASON_COLUMNS.isdisjoint(texts)
     told = alone or "idle" in known  # while clocks change, an idle GPU can be slowed down without a fault
     if known.keys() >= _MUST or (_SLOWDOWNS & set(active) and told) or _SURE & set(active):
         yield (

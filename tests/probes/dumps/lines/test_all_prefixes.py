@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from linkgauge.models.evaluate import evaluate
@@ -51,6 +53,15 @@ PREFIXES = (
     "[INFO] ",
     "2026-11-27 02:00:01,123 - INFO - ",
     "I1127 02:00:01.123456  4242 check.cc:12] ",
+    "2026-11-27T02:00:01Z node7 ",
+    "Nov 27 02:00:01 node7 ",
+    "[2026-11-27 02:00:01] node7 ",
+    "node7> ",
+    "check-x7 worker ",
+    "(Check pid=4242, ip=10.0.0.7) ",
+    "[rank0]:",
+    "[default0]:",
+    "+",
 )
 
 
@@ -61,3 +72,32 @@ def test_a_prefix_hides_no_fault(prefix: str, name: str) -> None:
     framed = "".join(f"{prefix}{line}\n" for line in text.splitlines())
     report = evaluate(assemble(read_text("dump.txt", framed, AT), Site(), AT, origin="dumps"))
     assert [one.code for one in report.findings if one.severity != "info"] == [code]
+
+
+def _escaped(line: str) -> str:
+    return line.replace("\t", "\\t").replace('"', '\\"')
+
+
+AROUND: dict[str, Callable[[str], str]] = {
+    "quotation marks": lambda line: f'"{line}"',
+    "logfmt": lambda line: f'time="2026-11-27T02:00:01Z" level=info msg="{_escaped(line)}"',
+    "a table with one column": lambda line: f"| {line.strip()} |",
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize("around", AROUND)
+def test_what_is_around_each_line_hides_no_fault(around: str, name: str) -> None:
+    text, code = OUTPUTS[name]
+    framed = "".join(f"{AROUND[around](line)}\n" for line in text.splitlines())
+    report = evaluate(assemble(read_text("dump.txt", framed, AT), Site(), AT, origin="dumps"))
+    assert [one.code for one in report.findings if one.severity != "info"] == [code]
+
+
+def test_names_and_values_in_a_table() -> None:
+    rows = ("GPU|00000000:41:00.0", "Remapped Rows|", "Pending|Yes", "Remapping Failure Occurred|No")
+    for heading in ("key|value", "Field|Value", "**Property**|**State**"):
+        lines = [heading, "---|---", *rows]
+        text = "".join(f"| {line.replace('|', ' | ')} |\n" for line in lines)
+        report = evaluate(assemble(read_text("dump.txt", text, AT), Site(), AT, origin="dumps"))
+        assert [one.code for one in report.findings] == ["gpu-row-remap"], text
