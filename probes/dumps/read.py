@@ -19,6 +19,7 @@ from .host.iommu import read_iommu
 from .host.log_events import read_events
 from .lines.cut_lines import cut_lines, without_cut_numbers
 from .lines.damaged_words import damaged_words
+from .lines.expected_output import without_expected
 from .lines.repeats import once
 from .lines.table_rows import open_rows
 from .lines.wrapped import LONGEST, joined
@@ -73,7 +74,7 @@ def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     if len(text) > LONGEST:
         yield from _records(name, text, at)
         return
-    text = without_cut_numbers(once(text))
+    text = without_cut_numbers(once(without_expected(text)))
     yield from with_heads(with_halves(_best(name, text, at), text), name, text)
 
 

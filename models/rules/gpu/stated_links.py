@@ -13,7 +13,7 @@ from ...facts.records import NotChecked
 from ...facts.units import as_transfers
 from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
-from ..core.gpus import gpu_evidence, gpu_name, place_of, subject_of
+from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, place_of, subject_of
 from ..core.rule import Rule
 from .gpu_pcie import below_evidence, busy, driver_claim, has_equal, is_hidden, narrower, shows_speed, slower
 
@@ -105,12 +105,17 @@ def far_narrower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 def below_own(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding | NotChecked]:
     """A link that only the driver shows, of a GPU that nothing can be compared with, has fewer lanes than the GPU.
 
-    Many slots have fewer lanes than the cards in them. So it is a warning only if the text does not name the product.
+    Many slots have fewer lanes than the cards in them. So it is a warning only if the text does not name the product, or
+    if half of the equal GPUs have all lanes: most of them would decide (gpu_pcie.py).
     """
     width, most = gpu.pcie_width or 0, gpu.pcie_max_width or 0
     if not width < most < _FEW * width or _is_judged(snapshot, gpu):
         return  # far_narrower() reports fewer lanes
-    if has_equal(snapshot, gpu) or driver_claim(snapshot, gpu, width).contradicted:
+    whole = any(other.pcie_width == most for other in gpu_cohort(snapshot, gpu))
+    if driver_claim(snapshot, gpu, width).contradicted or (has_equal(snapshot, gpu) and not whole):
+        return
+    if whole:
+        yield _narrow(snapshot, gpu, most, "an equal GPU of the text has them all", "warning")
         return
     severity: Severity = "info" if gpu.name else "warning"
     yield _narrow(snapshot, gpu, most, "the GPU supports these lanes; its slot may have fewer", severity)

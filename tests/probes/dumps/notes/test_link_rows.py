@@ -110,3 +110,17 @@ def test_a_gpu_at_rest_has_a_lower_speed() -> None:
 def test_rows_that_do_not_say_it(text: str) -> None:
     assert not found_in(f"{text}\n")
     assert report_of(f"{text}\n").verdict == "unknown"
+
+
+@pytest.mark.parametrize("count", [2, 4, 8])
+@pytest.mark.parametrize(("least", "most"), [(4, 8), (8, 16), (2, 4)])
+@pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 4060", "NVIDIA L40S"])
+def test_half_of_equal_gpus_with_fewer_lanes_are_named(count: int, least: int, most: int, name: str) -> None:
+    """No width is that of most of them, and the others show that the card can have all its lanes here."""
+    head = "index, name, pcie.link.gen.current, pcie.link.width.current, pcie.link.width.max\n"
+    rows = [f"{one}, {name}, 4, {least if one < count // 2 else most}, {most}\n" for one in range(count)]
+    report = report_of(head + "".join(rows))
+    named = {one.subject for one in report.findings if one.code == "pcie-link-narrow" and one.severity == "warning"}
+    assert named == {f"gpu{one}" for one in range(count // 2)}
+    alike = report_of(head + "".join(f"{one}, {name}, 4, {most}, {most}\n" for one in range(count)))
+    assert not alike.findings

@@ -1,0 +1,34 @@
+"""Outputs under "Expected output:" are those of a good machine, and no values of this one."""
+
+from __future__ import annotations
+
+import pytest
+
+from linkgauge.probes.dumps.lines.expected_output import without_expected
+
+SHOWN = "LnkSta: Speed 32GT/s, Width x8 (downgraded)"
+
+
+@pytest.mark.parametrize("heading", ["Expected output:", "**Sample output** for each port:", "Healthy values of it: "])
+@pytest.mark.parametrize(
+    "block", [SHOWN, f"\n{SHOWN}\nSecond: 2", f"```\n{SHOWN}\n\nSecond: 2\n```", f"\n~~~\n{SHOWN}\n~~~"]
+)
+def test_the_block_below_the_heading_is_left_out(heading: str, block: str) -> None:
+    text = f"first\n{heading}\n{block}\n\nActual output:\nwidth x4"
+    left = without_expected(text)
+    assert left.count("\n") == text.count("\n")
+    assert "LnkSta" not in left and "Second" not in left
+    assert left.startswith("first\n") and left.endswith("\n\nActual output:\nwidth x4")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Not the expected output:\n{SHOWN}",
+        f"expected value: 16\n{SHOWN}",
+        f"the output differs from the expected output:\n{SHOWN}",
+        SHOWN,
+    ],
+)
+def test_other_lines_stay(text: str) -> None:
+    assert without_expected(text) == text
