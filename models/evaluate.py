@@ -17,7 +17,7 @@ from .diagnosis.impact import Impact, weigh
 from .diagnosis.passive_rates import proven
 from .diagnosis.remedies import with_remedies
 from .diagnosis.verdict import verdict
-from .facts.machine import Node
+from .facts.machine import Node, Pci
 from .facts.reason import Reason
 from .facts.records import Fact, Flow, NotChecked, Observation
 from .facts.units import as_utc
@@ -47,7 +47,7 @@ def evaluate(snapshot: Snapshot) -> Report:
     unread = (*snapshot.not_checked, *gaps, *disagreements(snapshot, found), *unproven(snapshot, measured))
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}
-    if snapshot.origin == "dumps" and not (found or unread or unjudged or any(checks.values())):
+    if _says_nothing(snapshot) and not (found or unread or unjudged or any(checks.values())):
         unread = (unjudged_text(snapshot),)
     training, unsure = _training(snapshot, impact, measured)
     return Report(
@@ -70,6 +70,11 @@ def evaluate(snapshot: Snapshot) -> Report:
         cables=snapshot.site.cables,
         runs=snapshot.runs,
     )
+
+
+def _says_nothing(snapshot: Snapshot) -> bool:
+    """Whether it is a text that should have a state. Files of topologies have none."""
+    return snapshot.origin == "dumps" and not snapshot.of(Pci)
 
 
 def apply_rules(snapshot: Snapshot) -> tuple[list[Finding], list[NotChecked], dict[str, bool]]:

@@ -105,8 +105,8 @@ def far_narrower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
 def below_own(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding | NotChecked]:
     """A link that only the driver shows, of a GPU that nothing can be compared with, has fewer lanes than the GPU.
 
-    Many slots have fewer lanes than the cards in them. So it is a warning only if the text does not name the product, or
-    if half of the equal GPUs have all lanes: most of them would decide (gpu_pcie.py).
+    Many slots have fewer lanes than the cards in them. So it is a warning only if the text does not name the product,
+    or if half of the equal GPUs have all lanes: most of them would decide (gpu_pcie.py).
     """
     width, most = gpu.pcie_width or 0, gpu.pcie_max_width or 0
     if not width < most < _FEW * width or _is_judged(snapshot, gpu):

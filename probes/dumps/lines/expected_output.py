@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _HEADING = re.compile(
-    r"[^\n]{0,80}\b(?:expected|sample|example|desired|ideal|healthy)[ ](?:output|results?|values?|state)\b[^\n]{0,100}:[ *_]*",
+    r"[^\n]{0,80}\b(?:expected|sample|example|desired|ideal|healthy)[ ](?:output|results?|values?|state)\b"
+    r"[^\n]{0,100}:[ *_]*",
     re.IGNORECASE,
 )
 _MEASURED = re.compile(r"\b(?:not|but|instead|unlike|got|actual|below|above|differs?|before)\b", re.IGNORECASE)

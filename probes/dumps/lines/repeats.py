@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from .shapes import shape
 
 _FEWEST = 2  # lines of an output: a single line can be of several devices
 _MOST = 64  # copies
+_OF_LOG = re.compile(r"\S*[a-z]\d{1,3}: |.*kernel: ", re.MULTILINE)  # each line is an event: "igb1: link state DOWN"
 _RUNS = ("{", "[")  # JSON: each document is a run of its own, and two runs can have equal results
 
 
@@ -14,7 +17,7 @@ def once(text: str) -> str:
 
     A copy is a whole output: it begins with a line unlike all others of it. Equal rows are of several devices or runs.
     """
-    if text.lstrip().startswith(_RUNS):
+    if text.lstrip().startswith(_RUNS) or _OF_LOG.match(text.lstrip()):
         return text
     lines = [line for line in text.split("\n") if line.strip()]
     for copies in range(2, min(_MOST, len(lines) // _FEWEST) + 1):

@@ -17,8 +17,10 @@ def test_the_block_below_the_heading_is_left_out(heading: str, block: str) -> No
     text = f"first\n{heading}\n{block}\n\nActual output:\nwidth x4"
     left = without_expected(text)
     assert left.count("\n") == text.count("\n")
-    assert "LnkSta" not in left and "Second" not in left
-    assert left.startswith("first\n") and left.endswith("\n\nActual output:\nwidth x4")
+    assert "LnkSta" not in left
+    assert "Second" not in left
+    assert left.startswith("first\n")
+    assert left.endswith("\n\nActual output:\nwidth x4")
 
 
 @pytest.mark.parametrize(

@@ -42,5 +42,10 @@ def test_other_texts_stay_as_they_are() -> None:
 
 
 def test_equal_rows_and_equal_documents_are_several_results() -> None:
-    for text in ("a 1\na 1\na 1\na 1\n", '{"rate": 1}\n{"rate": 1}\n', "{\n1\n}\n{\n1\n}\n"):
+    for text in (
+        "a 1\na 1\na 1\na 1\n",
+        '{"rate": 1}\n{"rate": 1}\n',
+        "{\n1\n}\n{\n1\n}\n",
+        "em0: DOWN\nem0: UP\n" * 3,
+    ):
         assert once(text) == text
