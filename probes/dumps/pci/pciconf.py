@@ -31,20 +31,29 @@ _LINES = re.compile(
     re.MULTILINE,
 )
 _NUMBERS = re.compile(r"(?<!\w)(class|vendor|device|chip)=0x([0-9a-f]{4,8})")
+_GAP = re.compile(r"[^\s\w]*\.\.\.|[^\s=@]+ [^=@]*$")  # "...", "[...]" or words in the place of lines
 _PORT = re.compile(r"(?:root|downstream|upstream) port", re.IGNORECASE)
 
 
 def read(part: Part) -> Iterator[Record]:
     """A `Pci` for each function. One whose first line is missing has the place of its link as its key."""
-    one = _Function()
+    one, last = _Function(), 0
+    gaps = [number for number, line in part.lines() if _GAP.match(line)]
     for number, found in part.matches(_LINES):
+        if any(last < gap < number for gap in gaps):
+            yield from one.facts()
+            one = _Function(part.where(number))
+        last = number
         cite = part.cite(number, found[0])
         if found["numbers"]:
             yield from one.facts()
             one = _Function(_address(found))
             one.set(cite, _identity(found["numbers"]))
         elif found["what"]:
-            one.texts.setdefault(found["what"], (found["text"], cite))
+            if found["what"] in one.texts or "width" in one.fields:  # the first line of this function is missing
+                yield from one.facts()
+                one = _Function(part.where(number))
+            one.texts[found["what"]] = found["text"], cite
         elif found["type"]:
             if not one.key or "width" in one.fields:
                 yield from one.facts()

@@ -51,8 +51,9 @@ def read(part: Part) -> Iterator[Record]:
     columns: Sequence[str] = ()
     for number, line in part.lines():
         cite = part.cite(number, line)
-        if len(line) < 500 and (found := _INTERFACE.search(line)):
-            yield _of_interface(found, part.where(number), cite)
+        if len(line) < 500 and _INTERFACE.search(line):
+            for count, shown in enumerate(_INTERFACE.finditer(line)):
+                yield _of_interface(shown, part.where(number) + "'" * count, cite)
         elif found := _PROPERTY.fullmatch(line):
             name, value = _FIELDS[found["mark"], found["what"]], _parsed(found["what"], found["value"])
             if name in fields:
