@@ -23,7 +23,6 @@ from ..core.gpus import gpu_product
 from ..core.log_history import event_evidence, events, gpu_at, is_later, later, since, times, total_count, why_history
 from ..core.rule import Rule
 from ..core.wording import function_name, location
-from ..gpu.pcie_events import any_logged
 
 _WARNING = (
     "warning"  # case of a warning of NCCL that no row knows (nccl/nccl.py): no symptom beside a fault that has a name
@@ -256,4 +255,10 @@ def _both(state: Finding, logged: Finding) -> Finding:
     return replace(first, message=f"{first.message}; {second.message}", evidence=evidence)
 
 
-RULES = (Rule("not-enough-evidence", Node, (), reported, any_logged(_KIND)),)
+def _any_counts(snapshot: Snapshot, node: Node) -> bool:
+    """Whether the log has a message that means something without others: each driver prints its version."""
+    names = {event.name for event in events(snapshot, _KIND)}
+    return any(_counts(message(name or ""), names) for name in names)
+
+
+RULES = (Rule("not-enough-evidence", Node, (), reported, _any_counts),)
