@@ -11,11 +11,12 @@ _BEFORE = re.compile(
     re.IGNORECASE,
 )
 _STATE = r"(?:no|none|false|never|n/a|not (?:found|seen|detected|present|logged))"
-_BEHIND = re.compile(
+_BEHIND = re.compile(  # "the GPU is lost, not detected by nvidia-smi" says the fault again
     rf"[ \t]{{0,8}}[:=?|,][:=?|, \t]{{0,8}}(?:{_STATE}|0)[ .|)]{{0,4}}$"
+    r"|[ ]{1,2}(?:was|were|has been|have been)[ ](?:not|never)[ ](?:found|seen|detected|observed|logged)\b"
+    r"|[ ]{1,2}(?:did not happen|never (?:happened|occurred))\b"
     r"|[ ,(:=-]{1,3}(?:(?:was|were|is|are|has|have|had|been|now|already|since)[ ]){0,3}"
-    r"(?:not (?:found|seen|detected|observed|logged)|never (?:happened|occurred|seen|logged)|cleared|resolved|fixed"
-    r"|repaired)\b",
+    r"(?:cleared|resolved|fixed|repaired)\b",
     re.IGNORECASE,
 )
 _WITHIN = re.compile(rf"[:=?|][ \t]{{0,8}}({_STATE})[ .|)]{{0,4}}$", re.IGNORECASE)  # in what was matched

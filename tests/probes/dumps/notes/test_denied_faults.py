@@ -59,3 +59,17 @@ def test_a_negated_fault_is_none(form: str, fault: str) -> None:
 def test_the_count_of_another_thing_denies_nothing() -> None:
     assert "critical" in severities("NVRM: GPU 0000:65:00.0: GPU has fallen off the bus. Retries: 0")
     assert "critical" in severities("GPU 0 has fallen off the bus")
+
+
+@pytest.mark.parametrize("fault", ("GPU has fallen off the bus", "NVLink 7 of GPU 2 is down"))
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{}, not detected by nvidia-smi",
+        "{} - not found any more",
+        "{}, never seen again",
+        "{} (not seen by the driver)",
+    ],
+)
+def test_words_that_say_the_fault_again_deny_nothing(form: str, fault: str) -> None:
+    assert severities(form.format(fault)) & {"critical", "warning"}
