@@ -7,9 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from ...models.catalog.log_messages import KERNEL, PROGRAMS
 from ...models.facts.reason import Reason
 from ...models.facts.records import Fact, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
+from ..kernel_log.messages import catalog, find_messages
+from ..kernel_log.patterns import event_of
 from .core.part import Part
 from .core.split import clean, is_filler, split
 from .gpu_tools.driver_options import read_driver_options
@@ -37,6 +40,8 @@ _HOW = (
     "paste whole outputs with their command lines (nvidia-smi -q, lspci -vv, ibstat, dmesg ...), or make a capture on "
     "the machine: linkgauge capture FILE"
 )
+_EXPECTED = "an output that the text calls expected, or an example, was not read"
+_OWN_ONLY = "leave such outputs out, so that what is left is of this machine"
 _WIDER = "copy the output from a wider window, or from a file"
 _MOST_NAMED = 5  # unknown line ranges named in a message
 
@@ -74,8 +79,17 @@ def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     if len(text) > LONGEST:
         yield from _records(name, text, at)
         return
-    text = without_cut_numbers(once(without_expected(text)))
-    yield from with_heads(with_halves(_best(name, text, at), text), name, text)
+    own = without_expected(text)
+    copy = once(own)
+    plain = without_cut_numbers(own if copy != own and _is_log(copy) else copy)
+    yield from with_heads(with_halves(_best(name, plain, at), plain), name, plain)
+    if own != text:
+        yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=_EXPECTED, how=_OWN_ONLY)
+
+
+def _is_log(text: str) -> bool:
+    """Whether lines of the text are events: those that come again happened again."""
+    return any(map(event_of, text.split("\n"))) or bool(find_messages(text, catalog(*KERNEL, *PROGRAMS)))
 
 
 def _best(name: str, text: str, at: float) -> Sequence[Record]:

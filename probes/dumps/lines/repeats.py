@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from .shapes import shape
 
 _FEWEST = 2  # lines of an output: a single line can be of several devices
 _MOST = 64  # copies
-_OF_LOG = re.compile(r"\S*[a-z]\d{1,3}: |.*kernel: ", re.MULTILINE)  # each line is an event: "igb1: link state DOWN"
 _RUNS = ("{", "[")  # JSON: each document is a run of its own, and two runs can have equal results
 
 
@@ -16,8 +13,9 @@ def once(text: str) -> str:
     """The first copy, if the text is nothing but equal copies, with or without empty lines between them.
 
     A copy is a whole output: it begins with a line unlike all others of it. Equal rows are of several devices or runs.
+    Equal lines of a log are events: the caller keeps them.
     """
-    if text.lstrip().startswith(_RUNS) or _OF_LOG.match(text.lstrip()):
+    if text.lstrip().startswith(_RUNS):
         return text
     lines = [line for line in text.split("\n") if line.strip()]
     for copies in range(2, min(_MOST, len(lines) // _FEWEST) + 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from linkgauge.models.evaluate import evaluate
+from linkgauge.models.facts.machine import Event
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.lines.repeats import once
@@ -46,6 +47,22 @@ def test_equal_rows_and_equal_documents_are_several_results() -> None:
         "a 1\na 1\na 1\na 1\n",
         '{"rate": 1}\n{"rate": 1}\n',
         "{\n1\n}\n{\n1\n}\n",
-        "em0: DOWN\nem0: UP\n" * 3,
     ):
         assert once(text) == text
+
+
+@pytest.mark.parametrize(
+    ("block", "copies"),
+    [
+        ("em0: link state changed to DOWN\nem0: link state changed to UP\n", 4),
+        ("EDAC MC0: 1 CE memory read error on CPU_SrcID#0 (channel:0 slot:0)\nmce: [Hardware Error]: Machine\n", 9),
+        ("nvme nvme0: I/O 12 QID 3 timeout, aborting\nnvme nvme0: Abort status: 0x0\n", 3),
+    ],
+)
+def test_equal_lines_of_a_log_are_several_events(block: str, copies: int) -> None:
+    """The count of the events grows with the copies."""
+    counts = []
+    for text in (block, block * copies):
+        facts = assemble(read_text("log.txt", text, AT), Site(), AT, origin="dumps").of(Event).values()
+        counts.append(sum(one.count or 1 for one in facts))
+    assert counts[1] > counts[0] > 0
