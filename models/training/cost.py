@@ -36,13 +36,15 @@ def cost_of(snapshot: Snapshot, spec: JobSpec, impact: Impact, levels: Iterable[
     no factor is known. Raises UnknownCost.
     """
     layout, cluster = cluster_for(snapshot, spec)
+    slowed = _slowed(cluster, impact.factors)
     try:
-        well = plan_of(spec.job, layout, cluster)
-        ill = plan_of(spec.job, layout, _slowed(cluster, impact.factors))
+        well, ill = (plan_of(spec.job, layout, one) for one in (cluster, slowed))
     except ValueError as wrong:
         raise UnknownCost(str(wrong)) from None
     known = impact.cost in ("none", "slower")
     step = _range(well.step, ill.step) if known else None
+    if step and "launch" in well.step.waits:
+        step = replace(step, most=max(step.most, _with_graphs(spec, layout, cluster, slowed).most))
     before, now = _loading(spec, cluster, snapshot, levels)
     return Training(
         job=spec.text,
@@ -112,6 +114,14 @@ def _slowed(cluster: Cluster, slower: Mapping[str, float]) -> Cluster:
         for level in cluster.levels
     )
     return replace(cluster, levels=levels, reached=cluster.reached / slower.get(COMPUTE, 1.0))
+
+
+def _with_graphs(spec: JobSpec, layout: Layout, cluster: Cluster, slowed: Cluster) -> Range:
+    """The factors if CUDA graphs launch the step. A job that waits for the host hides slow links, and many jobs that
+    use graphs do not say so.
+    """
+    quick = replace(layout, graphs=True)
+    return _range(*(plan_of(spec.job, quick, one).step for one in (cluster, slowed)))
 
 
 def _range(well: Step, ill: Step) -> Range:

@@ -114,6 +114,17 @@ def test_worse_links_never_make_a_job_faster(healthy: Snapshot) -> None:
         assert [getattr(one, name) for one in factors] == sorted(getattr(one, name) for one in factors)
 
 
+def test_a_job_that_waits_for_the_host_may_still_lose_by_slow_links(healthy: Snapshot) -> None:
+    """Its program may use CUDA graphs that the description of the job leaves out."""
+    slow = Impact({"all_reduce": 3.0, "alltoall": 3.0, FABRIC: 3.0}, "slower")
+    short = "gpt-oss-120b,ep=64,dp=64,seq=1024,gbs=4096"
+    waits, quick = (cost_of(healthy, read_job(job), slow, ()).slower for job in (short, f"{short},graphs"))
+    assert waits is not None
+    assert quick is not None
+    assert waits.usual < quick.usual
+    assert waits.most == quick.most > 1.05
+
+
 def test_a_checkpoint_by_the_rates_of_disks(healthy: Snapshot) -> None:
     wanted = Expectation(basis="profile", low=6e9, typical=7e9, high=7.2e9, source="data sheet")
     levels = [
