@@ -27,7 +27,8 @@ from linkgauge.models.facts.pcie_rates import generation, speed_of
 from linkgauge.models.graph.topology import Link
 from linkgauge.models.inventory.gpu_links import gpu_links
 from linkgauge.models.rules.gpu.missing import has_expected_count
-from linkgauge.models.rules.network.ports import cohort, real, role_of, up
+from linkgauge.models.rules.network.port_roles import role_of
+from linkgauge.models.rules.network.ports import cohort, real, up
 
 _SMALLEST_COHORT = 2
 _UPLINK, _DEVICES = ("upstream-port",), ("gpu", "nic", "nvme")

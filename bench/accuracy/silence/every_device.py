@@ -29,7 +29,8 @@ from linkgauge.models.inventory.cohorts import carried
 from linkgauge.models.inventory.gpu_links import gpu_links
 from linkgauge.models.inventory.pci_tree import functions_above
 from linkgauge.models.rules.host.counts import CONTROLLERS, DISKS, GPUS, NICS, NVSWITCHES, OTHER_NICS
-from linkgauge.models.rules.network.ports import real, role_of, up
+from linkgauge.models.rules.network.port_roles import role_of
+from linkgauge.models.rules.network.ports import real, up
 
 _WIDTH = frozenset({"pcie-link-narrow", "pcie-path-bottleneck", "storage-link-slow"})
 _SPEED = frozenset({"pcie-link-slow", "pcie-path-bottleneck", "storage-link-slow"})

@@ -12,7 +12,8 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import gap, missed
-from .ports import adapter_name, cohort, network_of, rate_of, real, role_of, up
+from .port_roles import role_of
+from .ports import adapter_name, cohort, network_of, rate_of, real, up
 
 # RDMA payload sizes and the size of the headers in an Ethernet packet, bytes: include/rdma/ib_addr.h, iboe_get_mtu().
 _SIZES, _HEADERS = (4096, 2048, 1024, 512, 256), 96

@@ -21,16 +21,15 @@ from ..core.rule import Rule
 from ..core.wording import location
 from .port_claims import is_wanted, rate_claim, state_claim
 from .port_downs import downs_of
+from .port_roles import Role, role_of
 from .ports import (
     AnyPort,
-    Role,
     adapter_name,
     cohort,
     function_of,
     network_of,
     rate_of,
     real,
-    role_of,
     up,
 )
 

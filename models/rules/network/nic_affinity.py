@@ -15,7 +15,8 @@ from ...report import Finding
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import function_name
-from .ports import function_of, role_of
+from .port_roles import role_of
+from .ports import function_of
 
 _FEWEST = 3  # NICs that only their place shows to be fabric: both of two can be at one processor by design
 

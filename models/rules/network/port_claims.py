@@ -13,7 +13,8 @@ from ...inventory.snapshot import Snapshot
 from ...report import Corroboration
 from ..core.claims import EVIDENCE, Claim, Support, baseline
 from ..core.machine_expectations import profile
-from .ports import AnyPort, cohort, function_of, is_used, network_of, once_per_port, rate_of, real, role_of, up
+from .port_roles import role_of
+from .ports import AnyPort, cohort, function_of, is_used, network_of, once_per_port, rate_of, real, up
 
 STATE, RATE = "port state", "port rate"
 _COMMON = "only equal ports show the rate, and all may have the same fault"
