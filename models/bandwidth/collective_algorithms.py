@@ -56,7 +56,7 @@ class Algorithm(Struct, frozen=True):
     high: float
     source: str = ""
     once: bool = False  # between two nodes, an AllReduce passes each NIC with the array once, instead of twice
-    quickest_once: bool = False  # the same of the fastest good machines
+    quickest_once: bool = False  # the same of the fastest good machines: also if nobody measured two such nodes
     spread: float = SPREAD  # factor on startup and latency of the slowest good machines, and divisor of the fastest
 
 
@@ -145,14 +145,20 @@ def _between(rows: Sequence[Collective], known: Nearest) -> dict[str, Algorithm]
         chosen = next((some for nearest in (known.of_machine, known.of_transport) for each in (mine, others)
                        if (some := nearest(each))), mine)  # fmt: skip
         found = _algorithm(known, chosen, _hops, _of_rows(known, chosen), _levels)
-        pairs = known.nearest([one for one in mine if one.op == RING and one.nodes == 2 and (one.bus or one.once)])
-        once = 2 * sum(one.once for one in pairs) > len(pairs)
-        far[op] = replace(found, once=once, quickest_once=once or not known.of_transport(pairs))
+        once, possible = _once_of(known, mine)
+        far[op] = replace(found, once=once, quickest_once=possible)
     exchanged = [one for one in rows if one.op == DIRECT]
     either = replace(known, library=None)  # messages between pairs of GPUs take as long in both libraries
     far[DIRECT] = _algorithm(either, exchanged, _peers, _of_rows(either, exchanged))
     far |= {"broadcast": far[RING], "reduce_scatter": far["all_gather"]}
     return far | {SENT: _sent(far[RING], known, [one for one in rows if one.op == SENT])}
+
+
+def _once_of(known: Nearest, rows: Sequence[Collective]) -> tuple[bool, bool]:
+    """Whether trees over two nodes were faster than a ring on most platforms; and whether they may be, not measured."""
+    pairs = known.nearest([one for one in rows if one.op == RING and one.nodes == 2 and (one.bus or one.once)])
+    once = 2 * sum(one.once for one in pairs) > len(pairs)
+    return once, once or not known.of_transport(pairs)
 
 
 def _sent(ring: Algorithm, known: Nearest, rows: Sequence[Collective]) -> Algorithm:

@@ -23,8 +23,8 @@ class NicPath(Fact, frozen=True, kw_only=True):
     path: str | None = None  # "PIX", "PXB", "PHB", "NODE", "SYS"
 
 
-LINK_RATE = "nccl_link_rate"  # quantity of the rate that NCCL counts for the link of a GPU or NIC: "GPU/0-54000"
-PATH_RATE = "path_rate"  # quantity of a rate of which a text names only the type of the path
+LINK_RATE = "nccl_link_rate"  # quantity: the rate that NCCL counts for the link of a GPU or NIC, "GPU/0-54000"
+PATH_RATE = "path_rate"  # quantity: a measured rate whose row names the type of the path, "SYS", and no ends
 EXPECTED = "expected"  # key of a rate without a name, and of what its writer expects
 
 

@@ -5,8 +5,8 @@ Other lines that name a fault are in the catalog (models/catalog/messages).
 Drivers write "DRIVER ADDRESS: text" (dev_printk). Sources of the patterns: NVRM and nvidia-nvswitch (NVIDIA, Xid
 Errors; Fabric Manager user guide), drivers/pci/pcie/aer.c and dpc.c, drivers/pci/pci.c (__pcie_print_link_status),
 drivers/pci/hotplug/pciehp_ctrl.c, mlx5_core (health.c, events.c, en_main.c), bnxt, ice, drivers/nvme/host
-(nvme_log_error in core.c), drivers/edac/edac_mc.c, mm/memory-failure.c, drivers/thermal/intel/therm_throt.c, block/blk-
-core.c (blk_errors), drivers/scsi/constants.c, fs/ext4/super.c, fs/xfs/xfs_fsops.c, fs/btrfs/messages.c.
+(nvme_log_error in core.c), drivers/edac/edac_mc.c, mm/memory-failure.c, drivers/thermal/intel/therm_throt.c,
+block/blk-core.c (blk_errors), drivers/scsi/constants.c, fs/ext4/super.c, fs/xfs/xfs_fsops.c, fs/btrfs/messages.c.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _COHORT = 4  # flows of one kind: bandwidth levels compare these
 
 @once_per_snapshot
 def _one_way(snapshot: Snapshot) -> Sequence[tuple[Observation, Observation]]:
-    """The slow and the fast direction of pairs of which a direction has less than half of the rate."""
+    """Pairs of GPUs whose directions differ by more than a factor of two, as (slow direction, fast direction)."""
     best: dict[Flow, Observation] = {}
     for about, several in snapshot.observed.items():
         rates = [one for one in several if one.quantity == "rate" and one.value]

@@ -46,7 +46,7 @@ _NUMBERS = re.compile(
 )
 _CLASS = re.compile(r"[\W_]{0,8}(?P<kind>[A-Z3][\w /.()-]{2,60}?)(?: \[[0-9a-f]{4}\])?: (?P<what>[^\n]+)")
 _TAIL = re.compile(r"(?: \[[0-9a-f]{4}:[0-9a-f]{4}\])?(?: \((?:rev|prog-if) [0-9a-f]{2}\b.*)?$")
-# The class and the vendor that a word stands for
+# A word of a headline, and the PCI class and vendor of such devices
 _WORDS: Mapping[str, tuple[int, int | None]] = {
     r"nvme|ssd": (0x010802, None),
     r"connectx|mellanox|infiniband": (0x020000, MELLANOX),

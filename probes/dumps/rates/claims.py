@@ -8,6 +8,7 @@ from functools import cache
 
 from ....models.facts.network_paths import EXPECTED, NodePair
 from ....models.facts.records import Evidence
+from ...kernel_log.messages import catalog, find_messages
 from ..core.part import Part
 from .complaints import COMPLAINT, complaint
 from .rows import factor_of
@@ -82,7 +83,6 @@ def _unnamed(text: str) -> str:
 # The lines with which such a text begins
 _NAMED = rf"{_unnamed(_FIRST)}|{_unnamed(_LAST)}"
 _NAMELESS = "|".join((*map(_unnamed, (_MISSED, _BELOW, _INSTEAD, _DROPPED, _ON, _BUT, _BELOW_LAST)), COMPLAINT))
-_CHECKED = "Health check failed:"  # the catalog of messages names the device that a node check measured
 _ADAPTER = rf"(?<![\w.-]){NIC}(?![\w])"  # notes/device_notes.py reads "mlx5_5 200 Gb/s instead of 400 Gb/s"
 SPOKEN = rf"(?:[^\n]{{0,200}}?(?:{_NAMED})|(?![^\n]{{0,300}}{_ADAPTER})[^\n]{{0,200}}?(?:{_NAMELESS}))"
 UNITLESS = rf"[^\n]{{0,200}}?(?:{_unnamed(_BUS)})"
@@ -131,8 +131,8 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
     with the number of its line, from 0.
     """
     for number, line in part.lines():
-        if _CHECKED in line:
-            continue
+        if any(find_messages(line, catalog("node_checks"))):
+            continue  # the catalog names the device that a node check measured
         for pattern in _claims(bool(_adapter().search(line))):
             found = pattern.search(line[:600])
             if found and (pair := _pair(found, part.cite(number, line))):
