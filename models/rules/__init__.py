@@ -45,7 +45,7 @@ from .host import (
     unequal_rates,
     unshown_machine,
 )
-from .nccl import nccl, version
+from .nccl import counted_links, nccl, version
 from .network import (
     below_chip,
     congestion,
@@ -160,6 +160,7 @@ RULES: tuple[Rule, ...] = (
     *node_pairs.RULES,
     *offered_devices.RULES,
     *unequal_rates.RULES,
+    *counted_links.RULES,
     *compared_rates.RULES,
     *falling_rates.RULES,
     *pcie_events.RULES,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ...facts.averages import median
 from ...facts.gpu import Gpu
 from ...facts.machine import Node
-from ...facts.network_paths import LINK_RATE, PATH_RATE
+from ...facts.network_paths import PATH_RATE
 from ...facts.reason import Reason
 from ...facts.records import COLLECTIVES, Flow, NotChecked, Observation
 from ...facts.units import as_gigabytes
@@ -138,49 +138,7 @@ def _of_path(one: Observation, path: str, usual: float, reference: str, severity
     )
 
 
-@once_per_snapshot
-def _lower_links(snapshot: Snapshot) -> Sequence[tuple[Observation, float, int]]:
-    """Links that NCCL counts lower than those of others of their kind: the link, the usual rate, the others."""
-    kinds = defaultdict[str, list[Observation]](list)
-    for about, several in snapshot.observed.items():
-        if isinstance(about, str) and (rates := [one for one in several if one.quantity == LINK_RATE]):
-            kinds[about.partition("/")[0]].append(rates[0])
-    return [
-        (one, max(other.value for other in alike), len(alike) - 1)
-        for alike in kinds.values()
-        for one in alike
-        if one.value < _FAR * max(other.value for other in alike)
-    ]
-
-
-def has_lower_links(snapshot: Snapshot, node: Node) -> bool:
-    """Select logs of NCCL with such a link."""
-    return snapshot.origin == "dumps" and bool(_lower_links(snapshot))
-
-
-def lower_links(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
-    """The only GPU of several whose link NCCL counts lower. NICs can be other products: information and a gap."""
-    lower = _lower_links(snapshot)
-    for one, usual, others in lower:
-        gpus = [other for other, _, _ in lower if str(other.about).startswith("GPU")]
-        alone = gpus == [one] and others >= _FEWEST
-        yield replace(
-            _of_path(one, str(one.about), usual, "", "warning" if alone else "info"),
-            message=f"NCCL counts {as_gigabytes(one.value)} for the link of {one.about}, and {as_gigabytes(usual)} "
-            "for others of its kind",
-            cause="fewer lanes, a slower slot, a port or cable of a lower rate, or a link at rest",
-        )
-    yield NotChecked(
-        what="Pci.width",
-        subject="node",
-        reason=Reason.INCOMPLETE,
-        detail="NCCL prints a rate for each link, and neither its width nor its speed",
-        how="lspci -vv",
-    )
-
-
 RULES = (
-    Rule("bandwidth-low", Node, (), lower_links, has_lower_links),
     Rule("bandwidth-low", Node, (), slow_direction, has_one_way),
     Rule("bandwidth-low", Node, (), slow_paths, has_paths),
 )

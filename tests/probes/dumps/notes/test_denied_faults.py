@@ -61,7 +61,7 @@ def test_the_count_of_another_thing_denies_nothing() -> None:
     assert "critical" in severities("GPU 0 has fallen off the bus")
 
 
-@pytest.mark.parametrize("fault", ("GPU has fallen off the bus", "NVLink 7 of GPU 2 is down"))
+@pytest.mark.parametrize("fault", ["GPU has fallen off the bus", "NVLink 7 of GPU 2 is down"])
 @pytest.mark.parametrize(
     "form",
     [
