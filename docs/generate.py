@@ -49,7 +49,7 @@ BENCHMARKS = {  # block of a page: the module whose output it holds
     "collective-curves": ("bench.accuracy.collectives.collective_curves",),
     "training-runs": ("bench.accuracy.plan", "--runs"),
     "costs": ("bench.accuracy.costs",),
-    "further-runs": ("bench.accuracy.training_runs",),
+    "further-runs": ("bench.accuracy.trainings.training_runs",),
 }
 
 

@@ -192,15 +192,17 @@ def step_by_hand(step: Step, bare: Step, hand: Hand, inside: str, startup: bool)
         return wait.seconds + more * (wait if startup else bare.waits[name]).seconds
 
     compute = step.moved + (step.compute - step.moved) * hand[COMPUTE]
+    host = step.waits["launch"].seconds if "launch" in step.waits else 0.0
+    busy, was = max(compute, host), max(step.compute, host)  # messages overlap with both
     idle = step.bubble / (step.usual - step.update - step.bubble - _outside(step))
     sent = messages("pipeline")
     data = step.waits["data"]
-    hidden = (data.seconds - data.shown) * compute / step.compute
+    hidden = (data.seconds - data.shown) * busy / was
     if step.layout.zero == 3:  # compute hides at most seven tenths of the messages (models/training/step_time.py)
-        hidden = min(compute - sent, 0.7 * messages("data"))
+        hidden = min(busy - sent, 0.7 * messages("data"))
     gradients = max(0.0, messages("data") - max(0.0, hidden))
-    repeated = compute + messages("tensor") + messages("expert")
-    return (repeated * (1 + idle) + max(0.0, sent - compute) + gradients + step.update) / step.usual
+    repeated = max(host, compute + messages("tensor") + messages("expert"))
+    return (repeated * (1 + idle) + max(0.0, sent - busy) + gradients + step.update) / step.usual
 
 
 def _outside(step: Step) -> float:

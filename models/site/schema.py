@@ -124,6 +124,7 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     shared: Count = 0
     dense_layers: Count = 0
     node_limit: Count = 0
+    expert_biases: bool = False
     sequence: Few = 4096
     parameters: Positive | None = None  # the published number; the sizes decide
     source: str = ""

@@ -120,7 +120,7 @@ def _with_graphs(spec: JobSpec, layout: Layout, cluster: Cluster, slowed: Cluste
     """The factors if CUDA graphs launch the step. A job that waits for the host hides slow links, and many jobs that
     use graphs do not say so.
     """
-    quick = replace(layout, graphs=True)
+    quick = replace(layout, graphs="step")
     return _range(*(plan_of(spec.job, quick, one).step for one in (cluster, slowed)))
 
 

@@ -26,16 +26,16 @@ def exchange(job: Job, layout: Layout, cluster: Cluster, pace: PaceOf) -> tuple[
     width = _BYTES[layout.precision] * layout.tokens(job) * job.network.width / layout.tensor
     active, ranks = job.network.active, layout.expert
     if not layout.per_node:
-        whole = pace(ranks, layout.tensor)
+        whole = pace(ranks, 1)
         return seconds(whole, _array(width, ranks, _targets(active, ranks))), whole.held
-    levels = group(cluster.levels, ranks, layout.tensor)
+    levels = group(cluster.levels, ranks, 1)
     near = [one for one in levels if one.name == cluster.inside]
     far = [one for one in levels if one.name != cluster.inside]
     inside, nodes = ranks_of(near), ranks_of(far)
     received = _targets(active, ranks) * inside / max(1, ranks - 1)  # by all GPUs of a node for each of its tokens
     parts = [(0.0, "")]
     if inside > 1:
-        within = pace(inside, layout.tensor)
+        within = pace(inside, 1)
         parts.append((seconds(within, _array(width, inside, received * (inside - 1) / inside * nodes)), within.held))
     if nodes > 1:
         most = min(nodes, job.network.node_limit or nodes)

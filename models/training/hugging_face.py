@@ -1,7 +1,7 @@
 """A model from the config.json of Hugging Face's transformers.
 
 The keys are those of the configuration classes (https://huggingface.co/docs/transformers/main_classes/configuration):
-Llama, Mixtral, Qwen-MoE and DeepSeek. GPT-2 and BLOOM name the same sizes n_layer, n_embd, n_head and n_inner.
+Llama, Mixtral, Qwen-MoE, DeepSeek and gpt-oss. GPT-2 and BLOOM name the same sizes n_layer, n_embd, n_head and n_inner.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def network_of(name: str, config: Mapping[str, Any]) -> Network:
             expert_width=_size(config, "moe_intermediate_size", default=forward) if experts else 0,
             shared=_size(config, "n_shared_experts", default=0),
             dense_layers=dense,
+            expert_biases=kind == "gpt_oss",
             node_limit=_size(config, "topk_group", default=0),
             sequence=min(_SEQUENCE, _size(config, "max_position_embeddings", "n_positions", default=_SEQUENCE)),
             source="its config.json",

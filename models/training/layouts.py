@@ -67,7 +67,8 @@ def _shapes(job: Job, cluster: Cluster, given: Mapping[str, Value]) -> Iterator[
             for pipeline in (one for one in _divisors(gpus // tensor // context) if one <= network.layers):
                 data = gpus // tensor // context // pipeline
                 if job.sequences % data == 0:
-                    for expert in _divisors(math.gcd(data * context, network.experts)) if network.experts else (1,):
+                    ranks = tensor * data * context
+                    for expert in _divisors(math.gcd(ranks, network.experts)) if network.experts else (1,):
                         yield Layout(tensor, pipeline, data, expert, context=context)
 
 

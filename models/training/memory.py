@@ -35,13 +35,13 @@ def memory_of(job: Job, layout: Layout) -> Memory:
     """
     network = job.network
     layers = math.ceil(network.layers / layout.pipeline)
-    part = layers / network.layers / layout.tensor
+    part = layers / network.layers
     ends = (1 if layout.pipeline > 1 or network.tied else 2) * sizes.embedding(network) / layout.tensor
-    dense = sizes.outside_experts(network) * part + ends
-    experts = sizes.in_experts(network) * part / layout.expert
+    dense = sizes.outside_experts(network) * part / layout.tensor + ends
+    experts = sizes.in_experts(network) * part / layout.expert_shards
     replicas, copies = layout.replicas, layout.copies
     states = state_bytes(copies * dense, replicas, layout.zero)
-    states += state_bytes(copies * experts, max(1, replicas // layout.expert), layout.zero)
+    states += state_bytes(copies * experts, max(1, replicas * layout.tensor // layout.expert_shards), layout.zero)
     return Memory(states, _activations(job, layout, layers))
 
 

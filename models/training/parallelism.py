@@ -12,6 +12,7 @@ from ..site.schema import Network
 
 Precision: TypeAlias = Literal["bf16", "fp8", "fp4"]
 Schedule: TypeAlias = Literal["1f1b", "zb", "dualpipe"]
+Graphs: TypeAlias = Literal["none", "attention", "step"]
 Value: TypeAlias = bool | int | str  # of a field of Layout
 
 # Short names of the fields of Layout.
@@ -34,9 +35,12 @@ FLAGS: dict[str, tuple[str, bool | str]] = {
     "zb": ("schedule", "zb"),
     "dualpipe": ("schedule", "dualpipe"),
     "deepep": ("per_node", True),
+    "hybridep": ("per_node", True),
     "vocab": ("vocabulary", True),
     "overlap": ("overlap", True),
-    "graphs": ("graphs", True),
+    "attention-graphs": ("graphs", "attention"),
+    "graphs": ("graphs", "step"),
+    "fused": ("fused", True),
 }
 
 
@@ -65,7 +69,7 @@ class Layout(Struct, frozen=True):
     tensor: int = 1
     pipeline: int = 1
     data: int = 1
-    expert: int = 1  # data and context ranks that together hold all experts
+    expert: int = 1  # neighbouring ranks of a stage that together hold all experts, each one whole
     zero: int = 1  # sharded over the data ranks: 0 nothing, 1 optimizer, 2 also gradients, 3 also weights (FSDP)
     micro: int = 1  # sequences in a micro-batch
     interleave: int = 1  # parts of the model per stage
@@ -77,7 +81,8 @@ class Layout(Struct, frozen=True):
     per_node: bool = False  # a token crosses the network once per node and is forwarded over NVLink
     vocabulary: bool = False  # all stages share the output matrix
     overlap: bool = False  # messages to experts during the compute of another micro-batch, without DualPipe
-    graphs: bool = False  # one CUDA graph replays the whole step, so the host launches no kernels
+    graphs: Graphs = "none"  # CUDA graphs replay attention and routing, or the whole step: the host launches less
+    fused: bool = False  # one kernel computes the products of all experts of a GPU, and what is between them
 
     @property
     def gpus(self) -> int:
@@ -93,6 +98,11 @@ class Layout(Struct, frozen=True):
     def copies(self) -> int:
         """Stages of the model on one GPU that belong to different ends of the pipeline."""
         return 2 if self.schedule == "dualpipe" else 1
+
+    @property
+    def expert_shards(self) -> int:
+        """GPUs of a stage that together hold its experts: the expert ranks, or else the tensor ranks."""
+        return self.expert if self.expert > 1 else self.tensor
 
     def repeated(self, network: Network) -> float:
         """The share of a stage's layers that are recomputed."""
@@ -118,7 +128,7 @@ class Layout(Struct, frozen=True):
         words = [
             word
             for word, (field, value) in FLAGS.items()
-            if getattr(self, field) == value and not (word == "recompute" and self.recomputed)
+            if getattr(self, field) == value and not (word == "recompute" and self.recomputed) and word != "hybridep"
         ]
         return ",".join([*(f"{short}={value}" for short, value in listed), *words])
 
@@ -235,6 +245,8 @@ def _schedule_violations(job: Job, layout: Layout) -> Iterator[str]:
 
 
 def _expert_violations(network: Network, layout: Layout) -> Iterator[str]:
+    if layout.fused and not (network.experts and layout.precision != "bf16"):
+        yield "fused requires a model with experts, and fp8 or fp4"
     if layout.expert == 1:
         for word in ("deepep", "overlap"):
             if getattr(layout, FLAGS[word][0]):
@@ -244,7 +256,8 @@ def _expert_violations(network: Network, layout: Layout) -> Iterator[str]:
         yield f"ep={layout.expert}: {network.name} has no experts"
     elif network.experts % layout.expert:
         yield f"ep={layout.expert} does not divide the {network.experts} experts of {network.name}"
-    elif layout.data * layout.context % layout.expert:
-        ranks = f"dp={layout.data}" + (f" x cp={layout.context}" if layout.context > 1 else "")
-        most = math.gcd(network.experts, layout.data * layout.context)
-        yield f"ep={layout.expert} does not divide {ranks}: experts are spread over data ranks, so at most ep={most}"
+    elif (ranks := layout.tensor * layout.context * layout.data) % layout.expert:
+        context = f" x cp={layout.context}" if layout.context > 1 else ""
+        shown = f"tp={layout.tensor}{context} x dp={layout.data}"
+        most = math.gcd(network.experts, ranks)
+        yield f"ep={layout.expert} does not divide {shown}: the GPUs of a stage share the experts, so at most ep={most}"

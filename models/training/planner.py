@@ -141,7 +141,7 @@ def other(job: Job, cluster: Cluster, than: Step) -> Step | None:
 def _program(layout: Layout) -> dict[str, Value]:
     """What the program that trains decides: precision, schedule, dispatch, launches."""
     usual = Layout()
-    names = ("precision", "schedule", "per_node", "vocabulary", "overlap", "graphs")
+    names = ("precision", "schedule", "per_node", "vocabulary", "overlap", "graphs", "fused")
     return {name: getattr(layout, name) for name in names if getattr(layout, name) != getattr(usual, name)}
 
 

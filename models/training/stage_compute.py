@@ -14,13 +14,23 @@ from .cluster import Cluster
 from .parallelism import Job, Layout
 from .roofline import BF16
 
-# Fitted to published runs (bench/accuracy/plan.py and training_runs.py, without the sources held back): matrix
-# products in a model run at EFFICIENCY of the best rate; the other operations (norms, activations, routing) move _MOVED
-# times the stored activations through memory, and mixtures of many small experts spend a third of their time there; the
-# host needs _LAUNCH seconds to launch the kernels of a layer with experts, forward and backward.
-EFFICIENCY = 0.83
-_MOVED = 32
-_LAUNCH = 8e-3
+# Fitted to half of the sources of published runs (bench/accuracy/trainings/training_fit.py): matrix products in a model
+# run at EFFICIENCY of the best rate; the other operations (norms, activations, routing) move _MOVED times the stored
+# activations through memory, and _BIASES times as much if experts have biases; the host needs _LAUNCH seconds to launch
+# the kernels of a layer with experts, forward and backward.
+EFFICIENCY = 0.88
+_MOVED = 36
+_BIASES = 2.1
+_LAUNCH = 12e-3
+# From published runs that differ in one property. Parts of the host's time with CUDA graphs of attention and routing,
+# and with kernels that sort and send the tokens (Megatron-LM, deepseek-v3-gb200-optimization); with messages during the
+# compute of another micro-batch (Megatron-Bridge, pull request 1760). Quantizing makes other operations longer, and
+# kernels that quantize inside make them shorter (Megatron-LM, examples/moe_recipes; Megatron-Bridge, 26.04 and 26.06).
+_ATTENTION, _SENT, _SPLIT = 0.75, 0.7, 1.2
+_QUANTIZED, _FUSED = 1.1, 0.6
+# GB300 may use 1400 W, GB200 1200 W of the same peak rate: equal layouts need 0.80 to 0.88 of the time.
+_POWER = {"GB300": 1.3}
+_GRADIENT = 8  # bytes of a gradient in fp32 that each micro-batch reads and writes
 
 
 def matrix_products(job: Job, layout: Layout, cluster: Cluster) -> float:
@@ -31,29 +41,50 @@ def matrix_products(job: Job, layout: Layout, cluster: Cluster) -> float:
     work = passes * each * job.tokens / layout.gpus * _largest_stage(job, layout)
     low = 2 * (sizes.active_parameters(network) - sizes.embedding(network)) / each
     saved = low * (1 - cluster.flops / cluster.peak(layout.precision))  # what slows products stays as it is
-    weights = sizes.outside_experts(network) + sizes.in_experts(network) / layout.expert
-    read = passes * BF16 * weights * _uneven(job, layout) / layout.pipeline / layout.tensor * layout.micro_batches(job)
-    return max(work / cluster.reached * (1 / EFFICIENCY - saved), read / (cluster.gpu.memory_rate or math.inf))
+    reached = cluster.reached * _POWER.get(cluster.gpu.name, 1.0)
+    read = passes * BF16 * _stage_weights(job, layout) * layout.micro_batches(job)
+    return max(work / reached * (1 / EFFICIENCY - saved), read / (cluster.gpu.memory_rate or math.inf))
 
 
 def other_operations(job: Job, layout: Layout, cluster: Cluster) -> float:
-    """Operations outside matrix products: the stored activations, moved several times through memory."""
-    passes = 3 + layout.repeated(job.network)
-    stored = sizes.activation_bytes(job.network) * job.network.layers * job.tokens / layout.gpus * _uneven(job, layout)
-    return passes / 3 * _MOVED * stored / (cluster.gpu.memory_rate or math.inf)
+    """Operations outside matrix products: the stored activations, moved several times through memory, and the gradients
+    of the weights, which each micro-batch adds to.
+    """
+    network = job.network
+    each = _MOVED * sizes.activation_bytes(network) * network.layers
+    if network.experts and layout.precision != "bf16":
+        each *= _FUSED if layout.fused else _QUANTIZED
+    if network.expert_biases:
+        each *= _BIASES
+    passes = (3 + layout.repeated(network)) / 3
+    moved = passes * each * job.tokens / layout.gpus * _uneven(job, layout)
+    gradients = _GRADIENT * _stage_weights(job, layout) * layout.micro_batches(job)
+    return (moved + gradients) / (cluster.gpu.memory_rate or math.inf)
 
 
 def launches(job: Job, layout: Layout) -> float:
     """Seconds in which the host launches the kernels of layers with experts. The GPU waits for it if it is faster."""
-    if layout.graphs or not job.network.experts:
+    if layout.graphs == "step" or not job.network.experts:
         return 0.0
-    passes = (3 + layout.repeated(job.network)) / 3
-    return _LAUNCH * passes * passed_layers(job, layout) * sizes.expert_layers(job.network) / job.network.layers
+    share = (3 + layout.repeated(job.network)) / 3 * sizes.expert_layers(job.network) / job.network.layers
+    for less, applies in (
+        (_ATTENTION, layout.graphs == "attention"),
+        (_SENT, layout.per_node),
+        (_SPLIT, layout.overlap),
+    ):
+        share *= less if applies else 1.0
+    return _LAUNCH * share * passed_layers(job, layout)
 
 
 def passed_layers(job: Job, layout: Layout) -> float:
     """Layers of the largest stage, times its micro-batches."""
     return math.ceil(job.network.layers / layout.pipeline) * layout.micro_batches(job)
+
+
+def _stage_weights(job: Job, layout: Layout) -> float:
+    """Weights of the largest stage on one GPU."""
+    each = sizes.outside_experts(job.network) / layout.tensor + sizes.in_experts(job.network) / layout.expert_shards
+    return each * _uneven(job, layout) / layout.pipeline
 
 
 def _uneven(job: Job, layout: Layout) -> float:

@@ -29,11 +29,11 @@ from .roofline import BF16, bubble, zero_bubble
 from .stage_compute import launches, matrix_products, other_operations, passed_layers
 
 # _SHOWN of the time of gathered weights, and of messages to experts beside compute, is not hidden even behind enough
-# compute, because the messages take compute units and memory from it. Fitted, as the numbers of stage_compute.py.
+# compute, because the messages take compute units and memory from it.
 _SHOWN = 0.3
 # Five of six of the fitted runs are between compute faster by SPREAD with _VARIES of the waiting time hidden, and
 # compute slower by SPREAD with _VARIES of the hidden time waited for.
-SPREAD = 1.2
+SPREAD = 1.22
 _VARIES = 0.3
 _OPTIMIZER = 28  # bytes read and written per parameter: 12 of states both ways, gradient, weight
 _BACKWARD = 2 / 3  # share of the backward pass in both passes
@@ -77,7 +77,8 @@ def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = No
         "pipeline": _pipeline(job, layout, cluster, known),
         "data": _data(job, layout, cluster, known),
     }
-    hidden = _hidden(job, layout, compute, {name: took for name, (took, _) in times.items()})
+    launch = launches(job, layout)
+    hidden = _hidden(job, layout, max(compute, launch), {name: took for name, (took, _) in times.items()})
     waits = {
         name: Wait(took, max(0.0, took - hidden.get(name, 0.0)), held)
         for name, (took, held) in times.items()
@@ -85,7 +86,6 @@ def step_of(job: Job, layout: Layout, cluster: Cluster, paces: Paces | None = No
     }
     update = _OPTIMIZER * _own_parameters(job, layout) / (cluster.gpu.memory_rate or math.inf)
     idle = _idle(layout, layout.micro_batches(job), job.network)
-    launch = launches(job, layout)
     inside = compute + sum(wait.shown for name, wait in waits.items() if name not in _OUTSIDE)
     usual = _before_update(compute, waits, idle, launch) + update
     work = 3 * sizes.forward_flops(job.network, job.sequence) * job.tokens
@@ -136,7 +136,8 @@ def _idle(layout: Layout, batches: int, network: Network) -> float:
 
 
 def _hidden(job: Job, layout: Layout, compute: float, times: Mapping[str, float]) -> dict[str, float]:
-    """Seconds that overlap with compute: first messages between stages, then gradients and weights.
+    """Seconds that overlap with compute, or with the host's launches if these take longer: first messages between
+    stages, then gradients and weights.
 
     Unsharded gradients, or those reduced once per step, are ready in the last backward pass.
     """
@@ -155,10 +156,14 @@ def _hidden(job: Job, layout: Layout, compute: float, times: Mapping[str, float]
 
 
 def _tensor(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
-    """Two AllReduces of a layer's activations, forward and backward (Shoeybi and others, "Megatron-LM", 2019)."""
+    """AllReduces of a layer's activations, forward and backward: of the attention, and of a feed-forward block that the
+    tensor ranks share (Shoeybi and others, "Megatron-LM", 2019).
+    """
     pace = _pace("all_reduce", layout.tensor, 1, cluster, paces)
     size = BF16 * layout.tokens(job) * job.network.width
-    return passed_layers(job, layout) * (4 + 2 * layout.repeated(job.network)) * seconds(pace, size), pace.held
+    apart = sizes.expert_layers(job.network) / job.network.layers if layout.expert > 1 else 0.0
+    times = passed_layers(job, layout) * (2 - apart) * (2 + layout.repeated(job.network))
+    return times * seconds(pace, size), pace.held
 
 
 def _context(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
@@ -200,12 +205,12 @@ def _pipeline(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple
 def _data(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[float, str]:
     """Gradients once per step (ZeRO 0 and 1) or per micro-batch (2), and weights per layer (3)."""
     network = job.network
-    part = layout.copies * math.ceil(network.layers / layout.pipeline) / network.layers / layout.tensor
+    part = layout.copies * math.ceil(network.layers / layout.pipeline) / network.layers
     ends = sizes.embedding(network) / layout.tensor
-    dense = BF16 * (sizes.outside_experts(network) * part + ends)
-    expert = BF16 * sizes.in_experts(network) * part / layout.expert
-    copies = layout.replicas // layout.expert
-    groups = [(dense, layout.replicas, layout.tensor), (expert, copies, layout.tensor * layout.expert)]
+    dense = BF16 * (sizes.outside_experts(network) * part / layout.tensor + ends)
+    shards = layout.expert_shards
+    expert = BF16 * sizes.in_experts(network) * part / shards
+    groups = [(dense, layout.replicas, layout.tensor), (expert, layout.replicas * layout.tensor // shards, shards)]
     found = [_sharded(size, ranks, stride, layout, job, cluster, paces) for size, ranks, stride in groups if size]
     return sum(took for took, _ in found), max(found)[1]
 

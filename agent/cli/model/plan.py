@@ -19,9 +19,11 @@ JOB is a model and its layout: llama3-70b,tp=8,pp=4,dp=64,tokens=4M; without a l
   micro    sequences per micro-batch; interleave: model parts per stage
   recompute    repeat whole layers to save memory (scores, norms and activations always are);
                recompute=4: only 4 layers of each stage
-  fp8 fp4      matrix products and messages to experts; deepep: one message per token and node
+  fp8 fp4      matrix products and messages to experts; fused: one kernel for all experts of a GPU
+  deepep       or hybridep: one message per token and node, and fewer launches
   zb dualpipe  pipelines that fill gaps with weight gradients; vocab: all stages share the output
-  overlap      messages to experts during compute; graphs: one CUDA graph launches the whole step
+  overlap      messages to experts during compute
+  graphs       CUDA graphs launch the whole step; attention-graphs: all but the experts
   tokens   tokens per step (4M, 1k per GPU), or gbs: sequences per step; seq: tokens per sequence
   ckpt     size of a checkpoint (2.3TB); its time needs [[storage]] in the site file
 \b
