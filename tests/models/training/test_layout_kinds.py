@@ -11,6 +11,7 @@ from linkgauge.models.bandwidth.message_times import Pace, pace_of, seconds
 from linkgauge.models.bandwidth.network_tiers import group
 from linkgauge.models.catalog import machines
 from linkgauge.models.catalog.networks import networks
+from linkgauge.models.training import transformer_sizes as sizes
 from linkgauge.models.training.cluster import Cluster, cluster_of
 from linkgauge.models.training.expert_messages import exchange
 from linkgauge.models.training.job_spec import read_job
@@ -18,7 +19,7 @@ from linkgauge.models.training.layouts import layouts
 from linkgauge.models.training.memory import memory_of
 from linkgauge.models.training.parallelism import Impossible, Job, Layout, check, violations
 from linkgauge.models.training.planner import binding, plan_of, sweep
-from linkgauge.models.training.roofline import bubble, zero_bubble
+from linkgauge.models.training.roofline import bubble, state_bytes, zero_bubble
 from linkgauge.models.training.step_time import step_of
 
 LLAMA = Job(networks()["llama3-70b"], 256 * 8192, 8192)
@@ -147,6 +148,9 @@ def test_the_output_matrix_belongs_to_the_last_stage() -> None:
         ("llama3-70b,tp=8,vocab", "vocab requires a pipeline"),
         ("deepseek-v3,pp=16,deepep", "deepep requires expert parallelism"),
         ("deepseek-v3,pp=16,overlap", "overlap requires expert parallelism"),
+        ("deepseek-v3,pp=16,ep=16,fused", "fused requires a model with experts, and fp8 or fp4"),
+        ("llama3-70b,tp=8,fp8,fused", "fused requires a model with experts, and fp8 or fp4"),
+        ("deepseek-v3,tp=2,pp=64,ep=16", "ep=16 does not divide tp=2 x dp=2: the GPUs .* so at most ep=4"),
     ],
 )
 def test_layouts_that_programs_refuse(line: str, says: str) -> None:
@@ -237,3 +241,34 @@ def test_messages_to_experts_overlap_with_compute() -> None:
     assert alone.waits["expert"].shown == alone.waits["expert"].seconds == beside.waits["expert"].seconds
     left = max(0.3 * alone.waits["expert"].seconds, alone.waits["expert"].seconds - beside.compute)
     assert beside.waits["expert"].shown == pytest.approx(left)
+
+
+def test_experts_are_whole_on_neighbouring_gpus_of_a_stage() -> None:
+    """Megatron Core with expert tensor parallelism of 1: 32 ranks of experts are 4 nodes, with tp=1 as with tp=2."""
+    job, states = Job(networks()["deepseek-v3"], 8192 * 4096, 4096), []
+    for tensor in (1, 2):
+        layout = Layout(tensor, 8, 32 // tensor, expert=32, zero=0)
+        ranks: list[tuple[int, int]] = []
+
+        def pace(*asked: int, asked_of: list[tuple[int, int]] = ranks) -> Pace:
+            asked_of.append((asked[0], asked[1]))
+            return pace_of("alltoall", group(POD.levels, *asked), POD.algorithms, POD.inside)
+
+        exchange(job, layout, POD, pace)
+        assert ranks == [(32, 1)]
+        states.append(memory_of(job, layout).states)
+    others = sizes.outside_experts(job.network) * 8 / 61 + sizes.embedding(job.network)  # only these are halved
+    assert states[0] - states[1] == pytest.approx(state_bytes(others / 2, 32, 0))
+    assert Layout(8).expert_shards == Layout(1, expert=8).expert_shards == 8
+
+
+def test_programs_launch_and_move_less() -> None:
+    """What a program does with experts shortens the step; one kernel for all experts works in fp8 and fp4 only."""
+    usual = Layout(data=64, expert=64)
+    steps = [step_of(OSS, layout, POD) for layout in (usual, replace(usual, per_node=True))]
+    assert steps[1].waits["launch"].seconds == pytest.approx(0.7 * steps[0].waits["launch"].seconds)
+    for precision in ("bf16", "fp8"):
+        plain, fused = (step_of(OSS, replace(usual, precision=precision, fused=on), POD).moved for on in (False, True))
+        assert (fused < plain) == (precision == "fp8")
+    biased = Job(replace(OSS.network, expert_biases=False), OSS.tokens, OSS.sequence)
+    assert step_of(biased, usual, POD).moved < steps[0].moved
