@@ -17,14 +17,13 @@ from msgspec.structs import replace
 
 from ..catalog.collectives import Collective, Transport, collectives, transport_of
 from ..catalog.links import Links
-from ..catalog.nearest_collectives import Nearest, converted, library_of, median_of, votes_of
+from ..catalog.nearest_collectives import Nearest, converted, library_of, median_of, startup_of, votes_of
 from ..facts.averages import median
 from . import network_tiers as over
 from .collectives import bus_factor
 from .efficiency import Attainable, attainable, family, interval
 from .network_tiers import Level
 
-_TIMES = (3e-6, 300e-6)  # seconds of a step at the rate of long messages
 _SWITCHED = 8  # number of ranks in the measured bus bandwidths of reductions in switches
 # Startup times differ between good machines at least by this factor. The fits of 8 A100 are 105 and 115 us, of 8 H100
 # and H200 63 to 76 us; the published latencies of two p5 are 55 and 65 us. Beyond the extremes of one, two, three and
@@ -34,8 +33,11 @@ SPREAD = 1.4
 _MARGINS, _MARGINS_BETWEEN = (2.0, 1.6, 1.3), (3.0, 2.0, 1.5)  # inside a node, between nodes
 _SINGLE = 2.0  # spread of a machine type of which one source is known
 _OTHER_LINKS = 1.5  # factor on the spread if no row is of the grade
-_BETWEEN = 0.9  # factor on the low, and its inverse on the high, of shares between nodes
+# Factor on the low, and its inverse on the high, of shares between nodes that one, two, three, four and more platforms
+# have: they differ more than those of links inside a node.
+_BETWEEN = (0.65, 0.8, 0.9, 0.9, 1.0)
 RING, SWITCHED, DIRECT, SENT = "all_reduce", "all_reduce-nvls", "alltoall", "sendrecv"
+ONCE = "-once"  # suffix: trees over two nodes, which pass each NIC with the array once
 _GATHERS = ("all_gather", "reduce_scatter")
 _MEASURED_AS = {SENT: "send"}  # operation -> the one in links.toml
 
@@ -133,6 +135,8 @@ def _between(rows: Sequence[Collective], known: Nearest) -> dict[str, Algorithm]
     """Between nodes. An operation without rows of this machine type or transport uses those of the other rings."""
     reduced = [one for one in rows if one.op == RING]
     gathers = [one for one in rows if one.op in _GATHERS]
+    either = replace(known, library=None)  # NICs and messages between pairs of GPUs take as long in both libraries
+    rings = [one for one in (*reduced, *gathers) if one.way == "ring" and not one.once]
     own = {
         RING: [one for one in reduced if one.way == "ring"],
         SWITCHED: [one for one in reduced if one.way == "in-network"],
@@ -142,16 +146,22 @@ def _between(rows: Sequence[Collective], known: Nearest) -> dict[str, Algorithm]
     for op, mine in own.items():
         way: Literal["ring", "in-network"] = "in-network" if op == SWITCHED else "ring"
         others = [converted(one, op == "all_gather", way) for one in (*reduced, *gathers)]
-        chosen = next((some for nearest in (known.of_machine, known.of_transport) for each in (mine, others)
-                       if (some := nearest(each))), mine)  # fmt: skip
-        found = _algorithm(known, chosen, _hops, _of_rows(known, chosen), _levels)
+        timed = ([one for one in each if one.startup or one.latency] for each in (mine, others))
+        starts = known.first(timed)
+        trees = [one for one in mine if one.once]
+        through = [one for one in mine if one.way == "in-network" and not one.once]
+        shares = (_of_rows(either, either.first((_with_bus(some), _with_bus(rings)))) for some in (through, trees))
+        far[op], far[op + ONCE] = (_algorithm(known, starts, _hops, share, _levels) for share in shares)
         once, possible = _once_of(known, mine)
-        far[op] = replace(found, once=once, quickest_once=possible)
+        far[op] = replace(far[op], once=once, quickest_once=possible)
     exchanged = [one for one in rows if one.op == DIRECT]
-    either = replace(known, library=None)  # messages between pairs of GPUs take as long in both libraries
     far[DIRECT] = _algorithm(either, exchanged, _peers, _of_rows(either, exchanged))
     far |= {"broadcast": far[RING], "reduce_scatter": far["all_gather"]}
     return far | {SENT: _sent(far[RING], known, [one for one in rows if one.op == SENT])}
+
+
+def _with_bus(rows: Sequence[Collective]) -> list[Collective]:
+    return [one for one in rows if one.bus]
 
 
 def _once_of(known: Nearest, rows: Sequence[Collective]) -> tuple[bool, bool]:
@@ -176,7 +186,7 @@ def _scaled(share: Attainable, factor: float) -> Attainable:
 
 def _of_rows(known: Nearest, rows: Sequence[Collective]) -> Attainable:
     """The shares that rows between nodes reach of the rated rate. Without rows all of it."""
-    chosen = known.nearest([one for one in rows if one.bus])
+    chosen = known.nearest(_with_bus(rows))
     if not chosen:
         return Attainable(0.5, 0.85, 1.0, "")
     votes = defaultdict[str, list[float]](list)
@@ -185,7 +195,8 @@ def _of_rows(known: Nearest, rows: Sequence[Collective]) -> Attainable:
     source = ", ".join(f"{one.platform} {(one.bus or 0.0) / 1e9:.4g}" for one in chosen[:2])
     more = f" and {len(chosen) - 2} more" if len(chosen) > 2 else ""
     found = interval(votes, f"GB/s measured: {source}{more}")
-    return replace(found, low=found.low * _BETWEEN, high=min(1.0, found.high / _BETWEEN))
+    wider = _BETWEEN[min(len(votes), len(_BETWEEN)) - 1]
+    return replace(found, low=found.low * wider, high=min(1.0, found.high / wider))
 
 
 def _algorithm(
@@ -204,7 +215,7 @@ def _algorithm(
     def middle(value: Callable[[Collective], float | None], default: float) -> float:
         return median_of(known.nearest([one for one in rows if value(one) is not None]), value, default)
 
-    startup, power = _startup(known.nearest([one for one in rows if one.startup]), times)
+    startup, power = startup_of(known.nearest([one for one in rows if one.startup]), times)
     return Algorithm(
         share=share.typical,
         startup=startup,
@@ -215,23 +226,6 @@ def _algorithm(
         source=share.source,
         spread=_spread(known, [one for one in rows if one.startup], times),
     )
-
-
-def _startup(rows: Sequence[Collective], times: Callable[[Collective], float]) -> tuple[float, float]:
-    """T of one step, and p, of the curve through the medians of T^p x^(1-p) at two times x: T and p of one platform
-    belong together.
-    """
-    if not rows:
-        return 0.0, 1.0
-    short, long = (median_of(rows, lambda one, x=x: _begun(one, times(one), x), 0.0) for x in _TIMES)  # type: ignore[misc]
-    power = 1 - math.log(long / short) / math.log(_TIMES[1] / _TIMES[0])
-    power = min(1.0, max(power, 0.05))
-    return (short / _TIMES[0] ** (1 - power)) ** (1 / power), power
-
-
-def _begun(one: Collective, steps: float, ideal: float) -> float:
-    power = one.power or 1.0
-    return float(((one.startup or 0.0) / steps) ** power * ideal ** (1 - power))
 
 
 def _spread(known: Nearest, rows: Sequence[Collective], times: Callable[[Collective], float]) -> float:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from . import collectives
 from . import network_tiers as over
-from .collective_algorithms import DIRECT, RING, SENT, SWITCHED, Algorithm, Algorithms
+from .collective_algorithms import DIRECT, ONCE, RING, SENT, SWITCHED, Algorithm, Algorithms
 from .network_tiers import Level
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
@@ -92,7 +92,10 @@ def pace_of(op: str, group: Sequence[Level], algorithms: Algorithms, inside: str
     way = SWITCHED if reduces_in_switches(op, over.ranks_of(near), switched) else op
     if way == SWITCHED:
         parts = [replace(one, per_byte=one.per_byte / _ACROSS) for one in parts]
-    return _together([*parts, _beyond(op, over.ranks_of(near), far, algorithms.far[way], way == SWITCHED)])
+    algorithm = algorithms.far[way]
+    if op == RING and algorithm.once and over.ranks_of(far) == 2:
+        algorithm = replace(algorithms.far[way + ONCE], once=True)
+    return _together([*parts, _beyond(op, over.ranks_of(near), far, algorithm, way == SWITCHED)])
 
 
 def reduces_in_switches(op: str, ranks: int, switched: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
@@ -14,6 +15,7 @@ from .collectives import Collective, Transport
 
 # Startup of an AllReduce between nodes, of an AllGather: 0.8 on B200 of Vultr, 1.2 on MI250X, 2.1 on A3 High.
 _REDUCED = 1.2
+_TIMES = (3e-6, 300e-6)  # seconds of a step at the rate of long messages
 
 
 class Nearest(Struct, frozen=True):
@@ -37,15 +39,27 @@ class Nearest(Struct, frozen=True):
         near = [one for one in rows if one.grade.rstrip("0123456789") == kind]
         return next((some for some in (ours, carried, alike, near) if some), rows)
 
+    def first(self, kinds: Iterable[Sequence[Collective]]) -> Sequence[Collective]:
+        """Rows of the first kind that has any of the machine type; else of the transport and the library; else of the
+        transport; else all of the first kind.
+        """
+        several = [each for each in kinds if each]
+        nearer = (self.of_machine, self.of_library, self.of_transport)
+        found = (some for nearest in nearer for each in several if (some := nearest(each)))
+        return next(found, several[0] if several else ())
+
     def of_machine(self, rows: Sequence[Collective]) -> Sequence[Collective]:
         """Rows that were measured on this machine type."""
         return [one for one in rows if self.machine and self.machine in one.machines]
 
+    def of_library(self, rows: Sequence[Collective]) -> Sequence[Collective]:
+        """Rows whose messages between nodes are carried as here, by the same library."""
+        carried = (one for one in rows if one.transport == self.transport)
+        return [one for one in carried if self.library in (None, library_of(one.grade))]
+
     def of_transport(self, rows: Sequence[Collective]) -> Sequence[Collective]:
         """Rows whose messages between nodes are carried as here, of the same library if there are any."""
-        carried = [one for one in rows if one.transport == self.transport]
-        own = [one for one in carried if self.library in (None, library_of(one.grade))]
-        return own or carried
+        return self.of_library(rows) or [one for one in rows if one.transport == self.transport]
 
 
 def library_of(grade: str) -> str:
@@ -74,3 +88,20 @@ def votes_of(rows: Iterable[Collective], value: Callable[[Collective], float | N
     for one in rows:
         votes[one.platform].append(value(one) or 0.0)
     return [median(several) for several in votes.values()]
+
+
+def startup_of(rows: Sequence[Collective], times: Callable[[Collective], float]) -> tuple[float, float]:
+    """T of one step, and p, of the curve through the medians of T^p x^(1-p) at two times x: T and p of one platform
+    belong together. `times` is the number of startups of a row.
+    """
+    if not rows:
+        return 0.0, 1.0
+    short, long = (median_of(rows, lambda one, x=x: _begun(one, times(one), x), 0.0) for x in _TIMES)  # type: ignore[misc]
+    power = 1 - math.log(long / short) / math.log(_TIMES[1] / _TIMES[0])
+    power = min(1.0, max(power, 0.05))
+    return (short / _TIMES[0] ** (1 - power)) ** (1 / power), power
+
+
+def _begun(one: Collective, steps: float, ideal: float) -> float:
+    power = one.power or 1.0
+    return float(((one.startup or 0.0) / steps) ** power * ideal ** (1 - power))

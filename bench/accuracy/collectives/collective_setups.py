@@ -25,7 +25,7 @@ class Setup(Struct, frozen=True):
     transport: Transport | None = None  # between nodes, if the machine type does not decide
 
 
-MEGA = "gcp-a3-megagpu-8g"
+HIGH, MEGA = "gcp-a3-highgpu-8g", "gcp-a3-megagpu-8g"
 
 SETUPS: Mapping[str, Setup] = {
     "4xA100 NV4 mesh allreduce w2": Setup("4xA100 mesh", "nvlink3", 2, 100e9),
@@ -79,8 +79,9 @@ SETUPS: Mapping[str, Setup] = {
     "4 nodes of 4xMI250X": Setup("Cray MI250X", "xgmi", 8, 300e9, 4, 100e9, transport="slingshot"),
     "8xA100 FAIR": Setup("FAIR A100", "nvlink3", 8, 300e9, held_back=True, later=True),
     "2 nodes of A100 FAIR": Setup("FAIR A100", "nvlink3", 8, 300e9, 2, 200e9, held_back=True, later=True),
-    "2 nodes of A3 High": Setup("GCP A3 High", "nvlink4", 8, 450e9, 2, 100e9, True, machine="gcp-a3-highgpu-8g"),
-    "128 nodes of 8xH100": Setup("H100 of 128 nodes", "nvlink4", 8, 450e9, 128, 400e9, True, True, later=True),
+    "2 nodes of A3 High": Setup("GCP A3 High", "nvlink4", 8, 450e9, 2, 100e9, machine=HIGH),  # NCCL_ALGO=Ring
+    # NCCL_ALGO=Ring and NCCL_NVLS_ENABLE=0
+    "128 nodes of 8xH100": Setup("H100 of 128 nodes", "nvlink4", 8, 450e9, 128, 400e9, held_back=True, later=True),
     "2 nodes of 8xH100 HGX": Setup("H100 two hosts", "nvlink4", 8, 450e9, 2, 400e9, True),
     "16 nodes of Kestrel": Setup(
         "Kestrel", "nvlink4", 4, 450e9, 16, 50e9, held_back=True, transport="slingshot", later=True
@@ -90,6 +91,7 @@ SETUPS: Mapping[str, Setup] = {
     "GB200 2 racks of 64 GPUs": Setup("OCI GB200", "nvlink5", 64, 900e9, 2, 3200e9, True),
     "2 nodes of 8xH100 OCI": Setup("OCI H100", "nvlink4", 8, 450e9, 2, 400e9, True, True, later=True),
     # Further sources of earlier platforms. Of the sources of A3 Mega, those of Slurm and of GKE are in the catalog.
+    # GPUDirect-TCPXO's profile had NCCL_NVLS_ENABLE=0 until 2025.
     "2 nodes of A100 OCI 40GB": Setup("OCI A100", "nvlink3", 8, 300e9, 2, 200e9, held_back=True, later=True),
     "2 nodes of 8xMI355X Vultr": Setup("8xMI355X Vultr", "xgmi", 8, 537.6e9, 2, 400e9),
     "2 nodes of A3 Ultra, SkyPilot": Setup(
@@ -102,7 +104,7 @@ SETUPS: Mapping[str, Setup] = {
     ),
     "2 nodes of A3 Mega, NeMo lab": Setup("A3 Mega lab", "nvlink4", 8, 450e9, 2, 200e9, True, True, MEGA, later=True),
     # Of five later sources in alphabetical order, every second one is held back, from the second one on.
-    "2 nodes of A3 Mega create fork": Setup("A3 Mega fork", "nvlink4", 8, 450e9, 2, 200e9, True, machine=MEGA),
+    "2 nodes of A3 Mega create fork": Setup("A3 Mega fork", "nvlink4", 8, 450e9, 2, 200e9, machine=MEGA),
     "2 nodes of p5 EKS": Setup("AWS p5 EKS", "nvlink4", 8, 450e9, 2, 400e9, True, True, "aws-p5.48xlarge", later=True),
     "GB200 72 GPUs CoreWeave": Setup("CoreWeave GB200", "nvlink5", 72, 900e9, switched=True),
     "GB200 2 racks of 72 GPUs CoreWeave": Setup("CoreWeave GB200", "nvlink5", 72, 900e9, 2, 3600e9, True),
@@ -116,7 +118,7 @@ SETUPS: Mapping[str, Setup] = {
     "4 nodes of 8xMI325X": Setup("8xMI325X AAC11", "xgmi", 8, 448e9, 4, 400e9),
     "8 nodes of 8xMI325X": Setup("8xMI325X AAC11", "xgmi", 8, 448e9, 8, 400e9),
     "2 nodes of A3 High, TCPX benchmark": Setup(
-        "A3 High TCPX benchmark", "nvlink4", 8, 450e9, 2, 100e9, True, True, "gcp-a3-highgpu-8g", later=True
+        "A3 High TCPX benchmark", "nvlink4", 8, 450e9, 2, 100e9, held_back=True, machine=HIGH, later=True
     ),
     "2 nodes of AKS NDv4": Setup("AKS NDv4", "nvlink3", 8, 300e9, 2, 200e9),
     "2 nodes of p4d": Setup("AWS p4d", "nvlink3", 8, 300e9, 2, 50e9, held_back=True, transport="efa", later=True),
@@ -135,4 +137,27 @@ SETUPS: Mapping[str, Setup] = {
     ),
     "2 nodes of 8xB200 A4, dstack": Setup("GCP A4", "nvlink5", 8, 900e9, 2, 400e9, True, True, later=True),
     "2 nodes of 8xH100 Nebius, dstack": Setup("Nebius H100", "nvlink4", 8, 450e9, 2, 400e9, True, True, later=True),
+    # Of seven further platforms in alphabetical order, every second one is held back, from the second one on.
+    "2 nodes of A3 High, bandwidth test": Setup("A3 High bandwidth test", "nvlink4", 8, 450e9, 2, 100e9, machine=HIGH),
+    "2 nodes of A3 Mega, bandwidth test": Setup(
+        "A3 Mega bandwidth test", "nvlink4", 8, 450e9, 2, 200e9, held_back=True, machine=MEGA, later=True
+    ),
+    "2 nodes of A3 Mega, GKE in Japan": Setup("A3 Mega Japan GKE", "nvlink4", 8, 450e9, 2, 200e9, machine=MEGA),
+    "2 nodes of A3 Mega, Slurm in Japan": Setup(
+        "A3 Mega Japan Slurm", "nvlink4", 8, 450e9, 2, 200e9, held_back=True, machine=MEGA, later=True
+    ),
+    "8xH100, issue 290": Setup("H100 of issue 290", "nvlink4", 8, 450e9, switched=True),
+    "8xMI350X": Setup("MI350X", "xgmi", 8, 537.6e9, held_back=True, later=True),
+    "4xA100 Polaris": Setup("Polaris", "nvlink3", 4, 300e9),
+    "4 nodes of Polaris": Setup("Polaris", "nvlink3", 4, 300e9, 4, 50e9, transport="slingshot"),
+    # Further sources of earlier platforms.
+    "GB200 8 GPUs OKE": Setup("OCI GB200", "nvlink5", 8, 900e9, switched=True),
+    "2 nodes of 8xB200 A4, DraNet": Setup("GCP A4", "nvlink5", 8, 900e9, 2, 400e9, True, True, later=True),
+    # Of five further platforms in alphabetical order, every second one is held back, from the second one on.
+    "8xH100, bfloat16": Setup("bfloat16 H100", "nvlink4", 8, 450e9, switched=True),
+    "2 nodes of 8xH200 CoreWeave": Setup("CoreWeave H200", "nvlink4", 8, 450e9, 2, 400e9, True, True, later=True),
+    "4xH100 Lambda": Setup("Lambda 4xH100", "nvlink4", 4, 450e9, switched=True),
+    "8xA100 thanos": Setup("Thanos A100", "nvlink3", 8, 300e9, held_back=True, later=True),
+    "8xA100 thanos, one process": Setup("Thanos A100", "nvlink3", 8, 300e9, held_back=True, later=True),
+    "2 nodes of 8xH100 Together": Setup("Together H100", "nvlink4", 8, 450e9, 2, 400e9, True),
 }

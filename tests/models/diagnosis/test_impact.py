@@ -128,7 +128,7 @@ def test_the_cost_for_a_job_in_words() -> None:
     about = f"COST {JOB} on 512 GPUs"
     assert words("GPU lost") == f"{about} cannot run with all GPUs of this node: gpu-missing 0000:3e:00.0"
     assert words("ECC").endswith("s; how much longer it takes is not known: gpu-ecc 0000:9e:00.0")
-    assert "takes at least 5.9 % longer" in words("gpu x8", "ECC")
+    assert "takes at least 5.1 % longer" in words("gpu x8", "ECC")
     assert "not known: the cost of gpu-ecc 0000:9e:00.0" in words("gpu x8", "ECC")
     longer = [
         fault for fault, (_, kind, _) in FAULTS.items() if kind != "none" and fault not in ("uplink x8", "disk x2")

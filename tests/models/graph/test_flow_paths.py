@@ -117,7 +117,7 @@ def test_memory_that_is_written_and_read_counts_twice() -> None:
 
 
 def test_a_ring_over_nvlink_uses_all_links() -> None:
-    assert told(Flow("all_reduce", ("gpu0", "gpu1"))) == [(450.0, 354.1, "gpu0/nvlink0")]
+    assert told(Flow("all_reduce", ("gpu0", "gpu1"))) == [(450.0, 355.9, "gpu0/nvlink0")]
 
 
 def test_messages_of_a_mebibyte_do_not_reach_the_rate() -> None:
