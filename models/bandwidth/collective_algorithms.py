@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..catalog.collectives import Collective, Transport, collectives, transport_of
+from ..catalog.collectives import SIMPLE, Collective, Transport, collectives, transport_of
 from ..catalog.links import Links
 from ..catalog.nearest_collectives import Nearest, converted, library_of, median_of, startup_of, votes_of
 from ..facts.averages import median
@@ -59,6 +59,8 @@ class Algorithm(Struct, frozen=True):
     source: str = ""
     once: bool = False  # between two nodes, an AllReduce passes each NIC with the array once, instead of twice
     quickest_once: bool = False  # the same of the fastest good machines: also if nobody measured two such nodes
+    ll128: bool = False  # between nodes, the measured machines use the protocol Simple only, this one LL128 too
+    quickest_ll128: bool = False  # the same of the fastest good machines
     spread: float = SPREAD  # factor on startup and latency of the slowest good machines, and divisor of the fastest
 
 
@@ -86,7 +88,9 @@ def _bound(one: Algorithm, slow: bool) -> Algorithm:
     factor = one.spread if slow else 1 / one.spread
     share = one.low if slow else one.high
     once = one.once or (one.quickest_once and not slow)
-    return replace(one, share=share, startup=one.startup * factor, latency=one.latency * factor, once=once)
+    ll128 = one.ll128 or (one.quickest_ll128 and not slow)
+    startup, latency = one.startup * factor, one.latency * factor
+    return replace(one, share=share, startup=startup, latency=latency, once=once, ll128=ll128)
 
 
 @lru_cache(maxsize=64)
@@ -128,7 +132,8 @@ def algorithms_of(
     near[DIRECT] = _algorithm(known, [*exchanged, *stand_ins], _peers, direct)
     carrier = transport or transport_of(machine)
     between = replace(known, grade="", transport=carrier, library=library_of(grade))  # the GPU links do not matter
-    return Algorithms(near, _between([one for one in measured if one.nodes > 1], between))
+    far = _between([one for one in measured if one.nodes > 1], between)
+    return Algorithms(near, {op: replace(one, quickest_ll128=carrier in SIMPLE) for op, one in far.items()})
 
 
 def _between(rows: Sequence[Collective], known: Nearest) -> dict[str, Algorithm]:

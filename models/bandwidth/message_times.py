@@ -174,8 +174,9 @@ def _beyond(op: str, inside: int, far: Sequence[Level], algorithm: Algorithm, sw
     latency = over.hops(op, 1, over.ranks_of(far)) * algorithm.latency
     if latency and op in ("all_gather", "reduce_scatter"):
         latency = max(latency, over.ring_latency(inside, over.ranks_of(far)))
-    held = over.slowest(far).name
-    return Pace(ideal / algorithm.share, hops * algorithm.startup, algorithm.power, latency, held)
+    faster = over.ll128(op, inside, over.ranks_of(far)) if algorithm.ll128 and not switched else 1.0
+    startup, held = hops * algorithm.startup * faster, over.slowest(far).name
+    return Pace(ideal / algorithm.share, startup, algorithm.power, latency * faster, held)
 
 
 def _together(parts: Sequence[Pace]) -> Pace:

@@ -20,7 +20,8 @@ from . import collectives
 # Seconds of a step inside a node and of a hop between nodes (NCCL src/graph/tuning.cc)
 _RING, _NVLS, _NET = 3.4e-6, 25e-6, 14e-6  # protocol Simple
 _RING_LL128, _NET_LL128 = 1.9e-6, 4.0e-6
-_TREE_LL128, _TREE_NET_LL128 = 1.2e-6, 8.5e-6  # of a tree
+_TREE, _TREE_NET = 4.0e-6, 14e-6  # of a tree
+_TREE_LL128, _TREE_NET_LL128 = 1.2e-6, 8.5e-6
 _BOARD, _GROWTH = 8, 0.8  # GPUs of a board, and how the startup time grows with more
 
 
@@ -98,6 +99,17 @@ def ring_latency(inside: int, nodes: int, simple: bool = False) -> float:
     """Seconds of a message of a few bytes once around a ring of all GPUs, with the protocol LL128 or Simple."""
     step, hop = (_RING, _NET) if simple else (_RING_LL128, _NET_LL128)
     return (nodes - 1) * hop + (inside - 1) * nodes * step
+
+
+def ll128(op: str, inside: int, nodes: int) -> float:
+    """Startup time with the protocol LL128, relative to Simple: of a tree for an AllReduce, else of a ring."""
+    if op == "all_reduce":
+        depth = math.ceil(math.log2(nodes))
+        fast, slow = (
+            (inside - 1) * step + depth * hop for step, hop in ((_TREE_LL128, _TREE_NET_LL128), (_TREE, _TREE_NET))
+        )
+        return fast / slow
+    return ring_latency(inside, nodes) / ring_latency(inside, nodes, simple=True)
 
 
 def all_to_all(size: float, levels: Sequence[Level]) -> float:

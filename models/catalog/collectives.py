@@ -12,6 +12,9 @@ from ..site.schema import Few, Positive, Text
 from . import load
 
 Transport: TypeAlias = Literal["rdma", "efa", "tcpx", "tcpxo", "slingshot"]  # rdma: InfiniBand and RoCE
+# Carriers over which NCCL uses LL128 on some machines only: Google's profiles of TCPXO are nccl-env-profile.sh with
+# NCCL_PROTO=Simple, and nccl-env-profile-ll128.sh. CSCS sets NCCL_PROTO=^LL128, Sigma2 measures with it (Olivia).
+SIMPLE: tuple[Transport, ...] = ("tcpxo", "slingshot")
 Power: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1)]
 
 

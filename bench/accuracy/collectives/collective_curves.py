@@ -95,7 +95,9 @@ def known(setup: Setup, without: str) -> Algorithms:
     rest = tuple(one for one in links().measured if one.platform != without)
     rows = [one for one in collectives() if one.platform != without]
     there = msgspec.structs.replace(links(), measured=rest)
-    return algorithms_of(setup.grade, there, rows, setup.machine, setup.transport)
+    found = algorithms_of(setup.grade, there, rows, setup.machine, setup.transport)
+    far = {op: msgspec.structs.replace(one, ll128=setup.ll128) for op, one in found.far.items()}
+    return msgspec.structs.replace(found, far=far)
 
 
 def predicted(setup: Setup, op: str, size: int, without: str) -> float:

@@ -23,6 +23,7 @@ class Setup(Struct, frozen=True):
     machine: str = ""  # type in platforms.toml, if the catalog can have rows of it
     later: bool = False  # held back, and collected after the formulas before the present ones were chosen
     transport: Transport | None = None  # between nodes, if the machine type does not decide
+    ll128: bool = False  # the source states that NCCL uses LL128, over a transport without it elsewhere
 
 
 HIGH, MEGA = "gcp-a3-highgpu-8g", "gcp-a3-megagpu-8g"
@@ -67,7 +68,7 @@ SETUPS: Mapping[str, Setup] = {
     "2 nodes of 8xMI355X OCI": Setup("8xMI355X OCI", "xgmi", 8, 537.6e9, 2, 400e9),
     "4 nodes of 8xMI355X OCI": Setup("8xMI355X OCI", "xgmi", 8, 537.6e9, 4, 400e9),
     "GB300 2 racks of 64 GPUs": Setup("OCI GB300", "nvlink5", 64, 900e9, 2, 6400e9, True),
-    "2 nodes of A3 Mega": Setup("A3 Mega dstack", "nvlink4", 8, 450e9, 2, 200e9, True, True, MEGA),
+    "2 nodes of A3 Mega": Setup("A3 Mega dstack", "nvlink4", 8, 450e9, 2, 200e9, True, True, MEGA, ll128=True),
     "2 nodes of A3 Ultra": Setup("GCP A3 Ultra", "nvlink4", 8, 450e9, 2, 400e9, True, machine="gcp-a3-ultragpu-8g"),
     "2 nodes of 8xH100 IB": Setup("wutz H100", "nvlink4", 8, 450e9, 2, 400e9, True, True),
     "8xB200 Vultr": Setup("Vultr B200", "nvlink5", 8, 900e9, switched=True),
@@ -133,7 +134,7 @@ SETUPS: Mapping[str, Setup] = {
     "2 nodes of 8xB200 Lambda": Setup("Lambda B200", "nvlink5", 8, 900e9, 2, 400e9, True, True, later=True),
     "2 nodes of 8xMI300X OKE": Setup("OCI MI300X", "xgmi", 8, 448e9, 2, 400e9),
     "2 nodes of 4xGH200 Olivia": Setup(
-        "Olivia GH200", "nvlink4", 4, 450e9, 2, 100e9, held_back=True, transport="slingshot", later=True
+        "Olivia GH200", "nvlink4", 4, 450e9, 2, 100e9, held_back=True, transport="slingshot", later=True, ll128=True
     ),
     "2 nodes of 8xB200 A4, dstack": Setup("GCP A4", "nvlink5", 8, 900e9, 2, 400e9, True, True, later=True),
     "2 nodes of 8xH100 Nebius, dstack": Setup("Nebius H100", "nvlink4", 8, 450e9, 2, 400e9, True, True, later=True),
