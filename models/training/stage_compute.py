@@ -20,8 +20,8 @@ from .roofline import BF16
 # the kernels of a layer with experts, forward and backward.
 EFFICIENCY = 0.88
 _MOVED = 36
-_BIASES = 2.1
-_LAUNCH = 12e-3
+_BIASES = 2.08
+_LAUNCH = 12.2e-3
 # From published runs that differ in one property. Parts of the host's time with CUDA graphs of attention and routing,
 # and with kernels that sort and send the tokens (Megatron-LM, deepseek-v3-gb200-optimization); with messages during the
 # compute of another micro-batch (Megatron-Bridge, pull request 1760). Quantizing makes other operations longer, and
