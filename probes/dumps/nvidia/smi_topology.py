@@ -22,6 +22,7 @@ from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import P2P, PATHS
 from ...parsing.parsers import cpu_list, shown
 from ..core.part import Part
+from ..core.path_matrix import ROW, Row, affinities, are_cells, certain_cells, column_names, implied_columns, row_of
 
 _PROMPT = r"(?:[$#%+>][ ]|\[[^\]\n]{1,80}\][$#%][ ]|[\w.-]{1,40}@[^\n$#%]{1,60}[$#%][ ])?(?:sudo )?"
 _COMMAND = r"nvidia-smi(?:[ ]\S+)?[ ]topo[ ](?:-p2p|--p2pstatus)[ =]?"
@@ -29,18 +30,19 @@ _COLUMN = r"(?:GPU|NIC|mlx[45]_(?:bond_)?)[0-9]{1,3}"
 # The heading of a matrix: a column follows its first GPU, where a row has X or a path. A program that copies the output
 # can remove leading blanks (collect_env of PyTorch and vLLM).
 _HEADING = (
-    rf"(?:[ \t]+GPU[0-9]{{1,3}}[ \t]*$|[ \t]*GPU[0-9]{{1,3}}[ \t]+(?:{_COLUMN}|CPU Affinity)(?![\w.-])(?![ \t]+[0-9]))"
+    rf"(?:[ \t]+GPU[0-9]{{1,3}}[ \t]*$|[ \t]*GPU[0-9]{{1,3}}[ \t]*(?:(?:{_COLUMN})+|CPU Affinity)(?![\w.-])"
+    r"(?![ \t]+[0-9]))"
 )
 BEGIN = (
     rf"^[ \t]*{_PROMPT}{_COMMAND}[a-z]"  # only the command names the ability in a -p2p matrix
-    rf"|^{_HEADING}"
+    rf"|^{_HEADING}|^{ROW}"
 )
 _P2P_COMMAND = re.compile(rf"{_COMMAND}([a-z]+)")
 _P2P_FILE = re.compile(r"p2p[-_. ]?(read|write|nvlink|atomics?|[rwna])(?![a-z])", re.IGNORECASE)
 _ABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics"}
 _HEAD = re.compile(_HEADING)
-_ROW = re.compile(r"\s*(GPU[0-9]{1,3})\s")
-_NIC_ROW = re.compile(r"\s*((?:NIC|mlx[45]_(?:bond_)?)[0-9]{1,3})\s")
+_BEGIN_OF_ROW = re.compile(ROW)
+_NIC_ROW = re.compile(r"(?:NIC|mlx[45]_(?:bond_)?)[0-9]{1,3}")
 _NAMED = re.compile(r"\s*(NIC[0-9]{1,3}): ([A-Za-z][\w.-]{0,40})\s*")
 _GPU = re.compile(r"GPU[0-9]{1,3}")
 _NIC = re.compile(r"NIC[0-9]{1,3}|[a-z][a-z0-9_]{2,40}")  # a name of an RDMA device has no capital letters
@@ -51,14 +53,16 @@ _MOST_COLUMNS = 128  # GPUs and NICs; limits the number of pairs, which is its s
 _SOC = "SOC"  # the name of SYS in drivers before 384
 _ALLOWED = {"OK": P2P[0], "CNS": P2P[1], "GNS": P2P[2], "TNS": P2P[3], "DR": P2P[4], "NS": P2P[5], "U": P2P[6]}
 _REFUSED = {"CNS", "GNS", "TNS"}  # of reading and writing; a matrix of NVLinks has NS, one of atomics also DR
+_NO_COLUMNS = "the cells of the GPUs themselves are missing, or not at their places"
 _AFFINITIES = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
 
 class _Row(Struct, frozen=True):
-    """The cells of a GPU by column, its affinities, and its line."""
+    """The certain cells of a GPU by column, its affinities, and its line. `whole`: all cells are certain."""
 
     cells: Mapping[str, str]
     affinities: Sequence[str]
+    whole: bool
     where: Evidence
 
     @property
@@ -68,11 +72,15 @@ class _Row(Struct, frozen=True):
 
 
 class _Matrix(Struct, frozen=True):
-    """The columns (GPUs and NICs), the number of affinity columns after them, and the rows by GPU."""
+    """The columns (GPUs and NICs), the number of affinity columns after them, and the rows by GPU.
+
+    `unheaded`: the columns are those that the rows imply, and this is known of them.
+    """
 
     columns: Sequence[str]
     affinities: int
     ability: str | None
+    unheaded: str = ""
     rows: dict[str, _Row] = field(default_factory=dict)
     nics: dict[str, _Row] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)  # of the NICs: "NIC0" -> "mlx5_0"
@@ -81,18 +89,21 @@ class _Matrix(Struct, frozen=True):
 def read(part: Part) -> Iterator[Record]:
     """For each matrix, a `Gpu` per row with its CPUs and NUMA node, and each `GpuPair`."""
     matrices: list[_Matrix] = []
-    ability = _by_name(part.file)
+    ability, end = _by_name(part.file), part.text.rstrip().count("\n")
     for number, line in part.lines():
         if command := _P2P_COMMAND.search(line):
             ability = _ABILITIES.get(command[1][0])  # "r"; wrappers use "rw" and others
         if _HEAD.match(line):
             before, found, _ = line.partition(_AFFINITIES[0])
-            columns = before.split()[:_MOST_COLUMNS]
+            columns = column_names(before)[:_MOST_COLUMNS]
             matrices.append(_Matrix(columns, sum(name in line for name in _AFFINITIES) if found else 0, ability))
-        elif matrices and (begun := _ROW.match(line)):
-            matrices[-1].rows.setdefault(begun[1], _row(matrices[-1], line, part.cite(number, line)))
-        elif matrices and (begun := _NIC_ROW.match(line)):
-            matrices[-1].nics.setdefault(begun[1], _row(matrices[-1], line, part.cite(number, line)))
+            continue
+        words = row_of(line)
+        if not matrices and _BEGIN_OF_ROW.match(line):
+            matrices.append(_unheaded(part, ability))
+        if matrices and words.words and (_GPU.fullmatch(words.name) or _NIC_ROW.fullmatch(words.name)):
+            rows = matrices[-1].rows if words.name.startswith("GPU") else matrices[-1].nics
+            rows.setdefault(words.name, _row(matrices[-1], words, number == end, line, part.cite(number, line)))
         elif matrices and (named := _NAMED.fullmatch(line)):
             matrices[-1].names[named[1]] = named[2]
     for matrix in map(_with_ability, matrices):
@@ -108,26 +119,41 @@ def read(part: Part) -> Iterator[Record]:
 def _with_ability(matrix: _Matrix) -> _Matrix:
     """The matrix; without its command, words about refused access show that it is of reading or of writing."""
     words = {cell for row in matrix.rows.values() for cell in row.cells.values()}
-    is_read = matrix.ability is None and words & _REFUSED and "DR" not in words
+    is_read = not matrix.unheaded and matrix.ability is None and words & _REFUSED and "DR" not in words
     return replace(matrix, ability="read") if is_read else matrix
 
 
 def _damaged(part: Part, matrix: _Matrix) -> Iterator[NotChecked]:
-    """A NotChecked for the columns whose names are damaged."""
+    """A NotChecked for columns whose names are damaged, for a missing heading, and for rows without some cells."""
     names = [column for column in matrix.columns if not _GPU.fullmatch(column) and not _NIC.fullmatch(column)]
     if names:
         why = f"{', '.join(map(shown, names[:4]))} in the heading of nvidia-smi topo is no GPU and no NIC"
         yield NotChecked(what="NicPath", subject="node", reason=Reason.UNREADABLE, path=part.file, detail=why)
+    every, last = {**matrix.rows, **matrix.nics}, part.where(part.text.rstrip().count("\n"))
+    if matrix.unheaded:
+        path = next((row.where.source for row in every.values()), part.file)
+        yield _unread("nvidia-smi topo -m", path, f"rows without the heading: {matrix.unheaded}")
+        return
+    for name, row in every.items():
+        cut = len(row.cells) < len(matrix.columns) and row.where.source == last
+        if not row.whole and not cut:
+            yield _unread("GpuPair.path", row.where.source, f"the row of {name} has a missing or damaged cell")
+
+
+def _unread(what: str, path: str, why: str) -> NotChecked:
+    how = "copy the whole output, with its first line: nvidia-smi topo -m"
+    return NotChecked(what=what, subject="node", reason=Reason.INCOMPLETE, path=path, detail=why, how=how)
 
 
 def _end(part: Part, matrix: _Matrix) -> Iterator[NotChecked]:
     """A NotChecked if the text ends within the last matrix: a row is short, or GPUs of columns have no row."""
     whole = part.text.rstrip()
     number, last = whole.count("\n"), whole[whole.rfind("\n") + 1 :]
-    begun = _ROW.match(f"{last} ")
+    row = row_of(last)
+    begun = _GPU.fullmatch(row.name) is not None
     rows = sum(bool(_GPU.fullmatch(column)) for column in matrix.columns)
-    if begun and len(last.split()) - 1 < len(matrix.columns):
-        yield part.cut(number, f"within the row of {begun[1]}")
+    if begun and len(row.words) < len(matrix.columns):
+        yield part.cut(number, f"within the row of {row.name}")
     elif (begun or _HEAD.match(last)) and len(matrix.rows) < rows:
         yield part.cut(number, f"after the rows of {len(matrix.rows)} of {rows} GPUs")
 
@@ -138,13 +164,26 @@ def _by_name(file: str) -> str | None:
     return _ABILITIES[found[1][0].lower()] if found else None
 
 
-def _row(matrix: _Matrix, line: str, where: Evidence) -> _Row:
+def _unheaded(part: Part, ability: str | None) -> _Matrix:
+    """The matrix of rows without a heading: their own cells show which columns are whose."""
+    lines = [line for _, line in part.lines()]
+    above = lines[: next((number for number, line in enumerate(lines) if _HEAD.match(line)), len(lines))]
+    columns, whole = implied_columns([row_of(line) for line in above], sum(map(bool, map(_NAMED.fullmatch, above))))
+    why = "those of other columns are not known" if columns and not whole else "a row can be missing"
+    known = f"the columns of {columns[0]} to {columns[-1]} are known by their places, {why}" if columns else _NO_COLUMNS
+    return _Matrix(columns, len(_AFFINITIES), ability, known)
+
+
+def _row(matrix: _Matrix, row: Row, last: bool, line: str, where: Evidence) -> _Row:
     """A row. Without tabs, an empty affinity is invisible, so affinities count only if all of them are present."""
-    words = line.split()[1:]
-    cells = dict(zip(matrix.columns, words, strict=False))
-    affinities = line.split("\t")[len(matrix.columns) + 1 :] if "\t" in line else words[len(matrix.columns) :]
-    whole = "\t" in line or len(affinities) == matrix.affinities
-    return _Row(cells, [text.strip() for text in affinities] if whole else (), where)
+    known = certain_cells(matrix.columns, row, last, not matrix.unheaded)
+    whole = len(known) == len(matrix.columns)
+    if not whole or not _GPU.fullmatch(row.name):
+        return _Row(known, (), whole, where)
+    columns, named = (row.cells, 0) if matrix.unheaded else (len(matrix.columns), matrix.affinities)
+    others = affinities(line, row, columns, named)
+    present = others is not None and ("\t" in line or len(others) == matrix.affinities)
+    return _Row(known, others or () if present else (), others is not None and are_cells(known.values()), where)
 
 
 def _gpu(matrix: _Matrix, name: str, row: _Row) -> Iterator[Record]:
@@ -181,7 +220,7 @@ def _switched(row: _Row) -> bool:
 
 
 def _pairs(matrix: _Matrix) -> Iterator[Record]:
-    """The cells above the diagonal, or below it if those are missing."""
+    """The cells above the diagonal, or below it if those are missing or damaged."""
     gpus = [column for column in matrix.columns if _GPU.fullmatch(column)]
     for place, a in enumerate(gpus):
         for b in gpus[place + 1 :]:
@@ -195,7 +234,7 @@ def _pairs(matrix: _Matrix) -> Iterator[Record]:
                 if one != other and all(_NVLINKS.fullmatch(cell) or cell in PATHS.values() for cell in (one, other)):
                     yield _contradicted(matrix, a, b, one, other)
                     continue
-            for row, cell in cells[:1]:
+            for row, cell in sorted(cells, key=lambda one: not are_cells(one[1:]))[:1]:
                 yield from _pair(matrix, f"{a}-{b}".lower(), cell, matrix.rows[row].where)
 
 

@@ -54,7 +54,7 @@ def test_what_is_no_beginning(reader: str) -> None:
         "# size time algbw",
         "# time size algbw busbw",
         "all_reduce_perf",
-        "GPU0\t X \tPHB\nGPU0 GPU\nGPU0\n",
+        "GPU0\t X \nGPU0 GPU\nGPU0\n",
         "CUDA error: out of memory",
         "# NCCL_P2P_DISABLE=1",
         "memlock=1",
