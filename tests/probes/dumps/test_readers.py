@@ -58,6 +58,9 @@ def test_what_is_no_beginning(reader: str) -> None:
         "CUDA error: out of memory",
         "# NCCL_P2P_DISABLE=1",
         "memlock=1",
+        "The setting should be pcie.link.width.current=16 here.",
+        "pcie.link.width.current: The width of the link",
+        "8, 16, 4, 5",
     ],
 )
 def test_what_no_reader_recognises(text: str) -> None:
