@@ -13,6 +13,7 @@ from ...models.facts.records import Fact, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from ..kernel_log.messages import catalog, find_messages
 from ..kernel_log.patterns import event_of
+from .core.bare_rows import bare_rows
 from .core.part import Part
 from .core.split import clean, is_filler, split
 from .gpu_tools.driver_options import read_driver_options
@@ -121,6 +122,7 @@ def _values(one: Fact | Observation) -> int:
 def _records(name: str, text: str, at: float, origin: Sequence[int] | None = None) -> Iterator[Record]:
     """The records in a text. `origin` has the number (from 0) of the line from which each line comes."""
     unknown: list[Part] = []
+    gaps: dict[str, Record] = {}
     checks = tuple(_of_whole_records(Part(name, 1, clean(text), at))) if origin is None else ()
     yield from checks
     known = int(bool(checks))
@@ -136,12 +138,15 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
         elif events:
             known += 1
         elif not _NOTHING.fullmatch(part.text) and not is_filler(part):
-            unknown.append(part)
+            found, only = bare_rows(part)
+            gaps = {**{one.what: one for one in found}, **gaps}
+            unknown += [] if only else [part]
+    yield from gaps.values()
     if known:
         whole = Part(name, 1, clean(text), at)
         yield from _damage(whole, origin)
         yield from _pieces(whole, origin)
-    if unknown or not known:
+    if unknown or not (known or gaps):
         why, how = _unknown(unknown, known), None if known else _HOW
         yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=why, how=how)
 

@@ -9,7 +9,7 @@ The other end is another machine or this one. The output does not show whether t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -49,6 +49,7 @@ _GPU = re.compile(r"CUDA device (?P<number>[0-9]{1,3}): PCIe address is (?P<bus>
 _PICKED = re.compile(r"Picking device No\. (?P<number>[0-9]{1,3})\b")
 _COLUMN = re.compile(r"(?P<name>#?[\w.%]+(?: [a-z]+)?)(?:\[(?P<unit>[^\]]{1,12})\])?")
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
+_IN_ROW = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18}){0,8}")  # also fused numbers
 _JSON = re.compile(r"^[ \t]*\{\s{0,20}\"test_info\"", re.MULTILINE)
 _NAMED = re.compile(r"(?:rdma_)?(?P<op>write|read|send)\b[a-z_ ]{0,60}")
 _LARGEST = 1 << 40  # bytes of a message
@@ -61,6 +62,7 @@ _UNITS = {"Gb/sec": from_gigabits(1), "MB/sec": float(MIB), "MiB/sec": float(MIB
 Columns: TypeAlias = tuple[tuple[str, str], ...]  # name and unit of each column of a table
 _RATES = ("#bytes", "#iterations", "BW peak", "BW average", "MsgRate")
 _MESSAGES = re.compile(r"[0-9]{1,6}\.[0-9]{6}")  # millions per second
+_FUSED = re.compile(r"\.[0-9]{2}(?=[0-9]{1,9}\.)")  # rates and latencies have two decimal places
 _ROUNDED = 0.02  # relative error of a product of rounded numbers
 
 
@@ -78,8 +80,9 @@ def read(part: Part) -> Iterator[Record]:
     """The average rate, or the typical latency, of each message size."""
     yield from _documents(part)
     test, places, picked, headed = _Test(), dict[str, str](), None, False
+    unread: int | None = None
     lines = part.text.split("\n")
-    for found in rows(part, _heading, _guess, extra=True):
+    for found in rows(part, _heading, _guess, extra=True, fused=_FUSED):
         if isinstance(found, Row):
             if not found.cells or not headed:
                 test.gpu, picked = places.get(picked or "", f"gpu{picked}") if picked else None, None
@@ -90,6 +93,9 @@ def read(part: Part) -> Iterator[Record]:
                 yield from _row(part, found, test, flow, part.cite(found.number, lines[found.number]))
             continue
         number, line = found
+        cells = line.split()
+        if unread is None and len(cells) > 2 and all(map(_IN_ROW.fullmatch, cells)):
+            unread = number
         if titled := _TITLED.fullmatch(line):
             test = _Test(op=_OPS[titled["op"]], both=bool(titled["two"]))
         elif gpu := _GPU.search(line):
@@ -98,7 +104,22 @@ def read(part: Part) -> Iterator[Record]:
             picked = found_gpu["number"]
         elif device := _DEVICE.search(line):
             test.device = device["device"]
-    yield from _end(part, test)
+    end = list(_end(part, test))
+    yield from end or _unread(part, unread, lines, headed)
+
+
+def _unread(part: Part, number: int | None, lines: Sequence[str], headed: bool) -> Iterator[NotChecked]:
+    """A gap for a row that does not fit the heading, or has none."""
+    if number is not None:
+        lacks = "has not a value for each column" if headed else "has no heading, so its unit is not known"
+        yield NotChecked(
+            what="Observation",
+            subject="node",
+            reason=Reason.INCOMPLETE,
+            path=part.where(number),
+            detail=f"{lines[number].strip()[:60]!a} {lacks}",
+            how="keep the whole output of the tool, with the line that begins with #bytes",
+        )
 
 
 def _heading(line: str) -> Columns | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
@@ -28,12 +29,14 @@ def rows(
     guess: Callable[[tuple[str, ...]], _Columns | None],
     plain: Callable[[str], str] = str.strip,
     extra: bool = False,
+    fused: re.Pattern[str] | None = None,
 ) -> Iterator[Row[_Columns] | tuple[int, str]]:
     """The headings and rows of a part, and all other lines with their numbers.
 
     `heading` gives the columns that a line names; it also gets two lines joined. `guess` gives the columns of a row
     without a heading by the shapes of its cells. A row has as many cells as there are columns, in one line or two.
-    `extra`: it can have more, because the names of the last columns are missing.
+    `extra`: it can have more, because the names of the last columns are missing. `fused` matches the end of a cell to
+    which the next one is joined.
     """
     columns: _Columns | None = None
     lines = [plain(cells_of(line)) for _, line in part.lines()]
@@ -48,7 +51,7 @@ def rows(
             columns, skip = (longer, number + 1) if wrapped and longer else (named, skip)
             yield Row(columns, (), number, line)
             continue
-        cells = tuple(line.split())
+        cells = _cells(line, len(columns or ()), fused)
         joined = (*cells, *following.split())
         if columns is not None and 0 < len(cells) < len(columns) == len(joined) and _are_numbers(cells[:2]):
             skip = number + 1
@@ -59,6 +62,12 @@ def rows(
             yield Row(guessed, cells, number, line)
         else:
             yield number, line
+
+
+def _cells(line: str, columns: int, fused: re.Pattern[str] | None) -> tuple[str, ...]:
+    cells = line.split()
+    apart = fused.sub(r"\g<0> ", line).split() if fused and len(cells) < columns else []
+    return tuple(apart if apart and len(apart) == columns else cells)
 
 
 def _fits(cells: Sequence[str], columns: int, extra: bool) -> bool:

@@ -18,6 +18,8 @@ _RATE = re.compile(r"[0-9]{1,7}\.[0-9]{2}")  # one number with fewer decimal pla
 _ROUNDED = re.compile(r"[0-9]{1,7}(?:\.[0-9]{1,3})?")  # several such numbers: a person rounded them
 _EMPTY = re.compile(r"0(?:\.0{1,3})?|-?nan")
 
+_TWO_PLACES = re.compile(r"[0-9]{1,7}\.[0-9]{2}|N/A")
+_FUSED = re.compile(r"\.[0-9]{2}(?=[0-9]{1,7}\.|N/A)|N/A(?=[0-9])")
 _NO_ROW = -1
 _FOREIGN = 3  # lines of another program in succession
 Ends = Callable[[str], bool]
@@ -107,7 +109,7 @@ def _rows(lines: Sequence[str], start: int, ends: Ends) -> tuple[list[int], list
             foreign += columns is None
             if columns is None and (foreign > _FOREIGN or ends(text) or text[0].isdecimal()):
                 break
-        elif row := _ROW.fullmatch(text):
+        elif row := _ROW.fullmatch(text) or _unfused(text, len(columns)):
             if rows and (_heading(text) == columns or (int(row[1]) == rows[0][1] and text != first)):
                 rows.append((line, _NO_ROW, []))
                 break
@@ -122,6 +124,12 @@ def _rows(lines: Sequence[str], start: int, ends: Ends) -> tuple[list[int], list
             continue
         foreign = 0 if columns and rows else foreign
     return columns or [], rows
+
+
+def _unfused(text: str, columns: int) -> re.Match[str] | None:
+    """The row whose cells are joined. Their two decimal places show where each ends."""
+    row = _ROW.fullmatch(_FUSED.sub(r"\g<0> ", text))
+    return row if row and len(row[2].split()) == columns and all(map(_TWO_PLACES.fullmatch, row[2].split())) else None
 
 
 def _heading(text: str) -> list[int] | None:

@@ -24,7 +24,8 @@ BEGIN = (
 )
 # A row of df -h without its heading; the second line of an array in mdstat.
 ANY_LINE = (
-    r"^(?:\S{1,200}[ ]+(?:[a-z][\w.]*[ ]+)?[\d.,]+[KMGTP][ ]+[\d.,]+[KMGTP]?[ ]+-?[\d.,]+[KMGTP]?[ ]+[\d-]+%[ ]+/"
+    r"^(?:\S{1,200}[ \t]+(?:[a-z][\w.]*[ \t]+)?[\d.,]+[KMGTP][ \t]+[\d.,]+[KMGTP]?[ \t]+-?[\d.,]+[KMGTP]?[ \t]+[\d-]+%"
+    r"[ \t]+/"
     r"|[│├└─|`-]*[a-z][\w.!-]*[ ]+\d+:\d+[ ]+[01][ ]+\S+[ ]+[01][ ]+(?:disk|part)\b"
     r"|nvme\d{1,4}[ ]{1,20}(?:\d{1,5}[ ]+)?\S{1,20}[ ]+\S[^\n]{0,60}[ ](?:pcie|tcp|rdma|fc)[ ]+[0-9a-f]"
     r"|/dev/\S{1,60}[ ]+(?:[a-z]\w*[ ]+)?\d+[ ]+\d+[ ]+-?\d+[ ]+\d+%[ ]+/"
@@ -33,7 +34,8 @@ ANY_LINE = (
 _UNNAMED = "md"
 _DF_HEADING = re.compile(r"[ \t]*Filesystem[ ]+(Type[ ]+)?(1K-blocks|1024-blocks|1M-blocks|1G-blocks|Size)[ ]")
 _DF = re.compile(
-    r"(\S+)[ ]+(?:([a-z][\w.]*)[ ]+)?([\d.,]+[KMGTP]?)[ ]+[\d.,]+[KMGTP]?[ ]+(-?[\d.,]+[KMGTP]?)[ ]+[\d-]+%[ ]+(/.*)$"
+    r"(\S+)[ \t]+(?:([a-z][\w.]*)[ \t]+)?([\d.,]+[KMGTP]?)[ \t]+[\d.,]+[KMGTP]?[ \t]+(-?[\d.,]+[KMGTP]?)[ \t]+[\d-]+%"
+    r"[ \t]+(/.*)$"
 )
 _MOUNTED = re.compile(r"[ \t]*(\S+) on (/\S*) type ([\w.]+) \((r[wo])?\b")
 _PROC_MOUNTS = re.compile(r"[ \t]*(\S+) (/\S*) ([\w.]+) (r[wo])\b\S* [0-9] [0-9][ \t]*$")
@@ -52,7 +54,7 @@ _CONTROLLER = re.compile(
 _PLACES = re.compile(r"\[[U_]+\]").fullmatch
 _UNITS = {"K": KIB, "M": MIB, "G": GIB, "T": GIB << 10, "P": GIB << 20}
 _BLOCK_SIZES = {"1K-blocks": KIB, "1024-blocks": KIB, "1M-blocks": MIB, "1G-blocks": GIB, "Size": 1}
-_HUMAN = re.compile(r"[ ]\d[\d.,]*[KMGTP][ ]")  # a size with its unit
+_HUMAN = re.compile(r"[ \t]\d[\d.,]*[KMGTP][ \t]")  # a size with its unit
 _SHARED = 1 << 40  # bytes of a file system that is named without a path: GPFS, BeeGFS
 _VIRTUAL = ("none", "udev", "dev", "run", "tmpfs", "devtmpfs", "overlay", "rootfs", "shm", "cgroup", "efivarfs", "zfs")
 _LONGEST = 2000  # characters of a line

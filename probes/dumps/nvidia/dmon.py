@@ -3,7 +3,7 @@
 The columns of dcgmi have the short names of DCGM's fields: dcgmi/DeviceMonitor.cpp and dcgmlib/src/dcgm_fields.cpp of
 https://github.com/NVIDIA/DCGM. Those of nvidia-smi are in `nvidia-smi dmon --help`. The second line of a heading has
 the units. The last row of a GPU counts. If it is damaged, the values that change from row to row are not known. Each
-Xid is an event.
+Xid is an event. Rows without their heading have the columns that the command `dcgmi dmon -e` names.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from ..core.part import Part
 
 _ENTITY = r"#[ ]?Entity[ \t]{1,40}[A-Z][A-Z0-9#]{2,7}\b"
 _INDEX = r"#[ ]?(?:Date[ \t]{1,20}Time[ \t]{1,20})?gpu[ \t]{1,20}(?!pid\b)[a-z][a-z0-9]{1,7}\b"
-BEGIN = rf"^[ \t]*(?:{_ENTITY}|{_INDEX})"
-_HEAD = re.compile(BEGIN)
+_COMMAND = r"[^\n]{0,80}?\bdcgmi dmon [^\n|#]{0,60}?(?:-e|--field-id)[ =]?[0-9]{1,4}(?:,[0-9]{1,4}){0,60}(?![\w,])"
+_TITLE = rf"[ \t]*(?:{_ENTITY}|{_INDEX})"
+BEGIN = rf"^(?:{_TITLE}|{_COMMAND})"
+_HEAD, _FIELD_IDS = re.compile(_TITLE), re.compile(rf"(?={_COMMAND}).*?(?:-e|--field-id)[ =]?(?P<ids>[0-9,]+)")
 _UNITS = re.compile(r"[ \t]*(?:ID|Id|# ?Idx|#YYYYMMDD)\b")
 _ROW = re.compile(r"[ \t]*GPU[ \t]{1,8}(?P<gpu>[0-9]{1,3})\b(?P<rest>.*)")
 _TIMED = re.compile(r"[ \t]*(?:[0-9]{8}[ \t]{1,8}[0-9:]{8}[ \t]{1,8})?(?P<gpu>[0-9]{1,3})\b(?P<rest>[ \t].*)")
@@ -124,6 +126,16 @@ _FIELDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "sbecc": ("ecc_corrected_lifetime", count),
     "dbecc": ("ecc_uncorrected_lifetime", count),
 }
+# The numbers of these fields (dcgmlib/dcgm_fields.h)
+_IDS: Mapping[str, str] = {
+    **{"50": "DVNAM", "54": "UUID#", "57": "PCBID", "85": "VBVER", "65": "CMMOD", "66": "PMMOD", "67": "MGMOD"},
+    **{"90": "B1TTL", "100": "SMCLK", "101": "MMCLK", "112": "DVCCTR", "113": "SMMAX", "114": "MMMAX"},
+    **{"150": "TMPTR", "155": "POWER", "163": "PMDEF", "164": "EPLMT", "190": "PSTAT", "202": "RPCTR"},
+    **{"230": "XIDER", "235": "PCIMG", "236": "PCIMW", "237": "PCILG", "238": "PCILW", "250": "FBTTL", "252": "FBUSD"},
+    **{"300": "ECCUR", "301": "ECPEN", "310": "ESVTL", "311": "EDVTL", "312": "ESATL", "313": "EDATL"},
+    **{"393": "URMPS", "394": "CRMPS", "395": "RRF", "396": "RRP"},
+    **{"409": "NFELT", "419": "NDELT", "429": "NRELT", "439": "NRCLT"},
+}
 _COUNTERS: Mapping[str, str] = {
     "RPCTR": "pcie_replay",
     "NFELT": "nvlink_crc",
@@ -153,6 +165,8 @@ def read(part: Part) -> Iterator[Record]:
     for number, line in part.lines():
         if _HEAD.match(line):
             table.columns = _columns(line)
+        elif command := _FIELD_IDS.match(line):
+            table.columns = [_IDS.get(one, one) for one in command["ids"].strip(",").split(",")]
         elif line.lstrip().startswith("#") and not _UNITS.match(line):
             table.columns = []  # the heading of another table
         elif table.columns and not _UNITS.match(line) and (row := _row_of(line, table.columns)):

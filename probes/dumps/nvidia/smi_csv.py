@@ -8,7 +8,7 @@ columns are known whose cells can be nothing else.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -101,7 +101,7 @@ def read(part: Part) -> Iterator[Record]:
             columns = []
             yield from _row(names, values, partial(_block, blocks, values), part.cite(number, line), part.at)
         elif _ROW_ALONE.match(line) and len(cells) != len(columns):
-            columns, order = _columns(lines[number:], len(cells)), None
+            columns, order = _columns((lines[place] for place in range(number, len(lines))), len(cells)), None
             yield _unnamed(columns, part.where(number))
         elif columns and number == len(lines) - 1 and 2 < len(cells) < len(columns):
             cells.pop()
@@ -120,7 +120,7 @@ def _block(blocks: dict[tuple[str, ...], str], cells: Sequence[str]) -> str:
     return blocks.setdefault(tuple(cells), f"gpu, block {len(blocks) + 1}" if blocks else "gpu")
 
 
-def _columns(lines: Sequence[str], count: int) -> list[str]:
+def _columns(lines: Iterable[str], count: int) -> list[str]:
     """The names of the columns of the rows at the beginning of the lines, each with this number of cells."""
     rows: list[list[str]] = []
     for line in lines:
@@ -131,8 +131,12 @@ def _columns(lines: Sequence[str], count: int) -> list[str]:
     columns = shaped_columns(rows, _SHAPES, LOST)
     if is_index([row[0] for row in rows]) and columns[1] in ("name", "uuid", "pci.bus_id"):
         columns[0] = "index"
-    if widths := link_widths([row for row in rows if not any(map(LOST.fullmatch, row))]):
+    whole = [row for row in rows if not any(map(LOST.fullmatch, row))]
+    if widths := link_widths(whole):
         columns[widths[0]], columns[widths[1]] = "pcie.link.width.current", "pcie.link.width.max"
+        if any(row[widths[0]] != row[widths[1]] for row in whole):
+            # With the product, a narrow link is a certain fault. The shapes of numbers alone do not make it certain.
+            columns = ["" if name == "name" else name for name in columns]
     return [name or f"column {place}" for place, name in enumerate(columns, 1)]
 
 

@@ -19,7 +19,7 @@ _OF_JOBS = ("gpu", "nic", "nvme", "nvswitch")
 _USERS = ("nvidia", "nouveau", "amdgpu", "mlx5_core", "bnxt_en", "ice", "efa", "nvme")
 _MODULES = re.compile(r"^[ \t]+Kernel modules: ", re.MULTILINE)
 _SUBSYSTEM = re.compile(r"^[ \t]+(?:Subsystem|Control|Flags): ", re.MULTILINE)
-_NO_LANES = re.compile(r"LnkSta:\s+Speed [^\n,]{1,30}, Width x0(?=[ ,(\n]|$)")
+_NO_LANES = re.compile(r"LnkSta:\s+Speed[ =][^\n,]{1,30},? Width[ =]x0(?=[ ,(\n]|$)")
 _OFF = re.compile(
     r"^[ \t]*(?:Control: I/O[+-] Mem-|(?:Region [0-9]: )?Memory at [^\n]{1,60} \[disabled\])", re.MULTILINE
 )
