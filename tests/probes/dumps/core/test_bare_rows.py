@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from linkgauge.models.facts.gpu import Gpu, GpuPair
+from linkgauge.models.facts.machine import Pci
 from linkgauge.models.facts.network_paths import NicPath
 from linkgauge.models.facts.records import Fact, NotChecked, Observation, Record
 from linkgauge.probes.dumps.core.bare_rows import BARE_ROWS, BareRow, bare_row
@@ -162,6 +163,12 @@ def test_a_row_that_does_not_fit_its_table_is_a_gap() -> None:
 
 def test_a_row_of_other_numbers_than_those_of_perftest_is_a_gap() -> None:
     assert gaps(read("```\n 65536  5000  184.10  183.98  0.950910\n```"))
+
+
+def test_the_link_of_lspci_can_be_pairs() -> None:
+    (function,) = read("LnkCap: Speed=32GT/s Width=x16\nLnkSta: Speed=32GT/s Width=x4\nNUMA node: 0\n")
+    assert isinstance(function, Pci)
+    assert (function.width, function.max_width) == (4, 16)
 
 
 def test_the_command_names_the_columns_of_dcgmi_dmon() -> None:
