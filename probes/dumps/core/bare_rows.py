@@ -23,7 +23,9 @@ _VALUE = (
     r"(?:-?[0-9]{1,9}(?:\.[0-9]{1,4})?(?: (?:MiB|W|MHz|%|C))?|\[[A-Z][\w /]{1,30}\]|N/A|(?:En|Dis)abled|P[0-9]{1,2})"
 )
 _NUMBER = r"(?:N/A|-?[0-9]{1,18}(?:\.[0-9]{1,6})?)"
-_CELL = rf"(?:{_NUMBER}|GPU-[0-9a-f-]{{8,40}}|[0-9A-F]{{8}}:[0-9A-F]{{2}}:[0-9A-F]{{2}}\.[0-7]|[A-Z0-9][\w-]{{1,30}})"
+# Each cell fits one form: two ways for each cell would take exponential time
+_WORD = r"(?!GPU-|[0-9]+(?:[ \t.]|$))[A-Z0-9][\w-]{1,30}"
+_CELL = rf"(?:{_NUMBER}|GPU-[0-9a-f-]{{8,40}}|[0-9A-F]{{8}}:[0-9A-F]{{2}}:[0-9A-F]{{2}}\.[0-7]|{_WORD})"
 _PATH = r"(?:X|PIX|PXB|PHB|NODE|SYS|NV[0-9]{1,2})"
 _LONGEST = 400  # characters of a row
 _MOST_LINES = 20_000  # that are searched

@@ -53,13 +53,14 @@ _SHAPES = {
 }
 # A cell with another value: a number with its unit, a state, a time, a version
 _VALUE = (
-    r"(?:-?[0-9][0-9.]{0,15}(?: (?:MiB|W|MHz|%|C))?|0x[0-9a-fA-F]{2,16}|\[[A-Z][\w /]{1,40}\]|N/A|P[0-9]{1,2}"
-    r"|Default|None|(?:En|Dis)abled|(?:Not )?Active|Yes|No|[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9:.]{8,15}"
+    r"(?:-?[0-9]{1,12}(?:\.[0-9]{1,6}){0,2}(?: (?:MiB|W|MHz|%|C))?|0x[0-9a-fA-F]{2,16}|\[[A-Z][\w /]{1,40}\]"
+    r"|N/A|P[0-9]{1,2}|Default|None|(?:En|Dis)abled|(?:Not )?Active|Yes|No|[0-9]{4}/[0-9]{2}/[0-9]{2} [0-9:.]{8,15}"
     r"|[0-9A-F]{2}(?:\.[0-9A-F]{2}){4})"
 )
-_DEVICE = rf"(?:{_NAME}|{_UUID}|{_BUS}|\[GPU (?:is lost|requires reset)\])"
+_KNOWN = rf"(?:{_NAME}|{_UUID}|{_BUS})"
+_DEVICE = rf"(?:{_KNOWN}|\[GPU (?:is lost|requires reset)\])"
 _CELL = re.compile(rf"{_VALUE}|{_DEVICE}")
-_BEHIND = rf"(?:,[ ]?(?:{_VALUE}|{_DEVICE}))"
+_BEHIND = rf"(?:,[ ]?(?:{_VALUE}|{_KNOWN}))"  # each cell fits one: two ways for each cell would take exponential time
 _UNHEADED = (
     rf"[ \t]{{0,8}}(?:(?:{_VALUE},[ ]?){{1,40}}{_DEVICE}{_BEHIND}{{0,60}}|{_DEVICE}{_BEHIND}{{1,60}})[ \t]{{0,8}}$"
 )

@@ -111,7 +111,7 @@ def read(part: Part) -> Iterator[Record]:
             yield from _gpu(matrix, name, row)
         yield from _pairs(matrix)
         yield from _to_nics(matrix)
-        yield from _damaged(part, matrix)
+        yield from _damaged(part, matrix, part.where(end))
     if matrices:
         yield from _end(part, matrices[-1])
 
@@ -123,19 +123,22 @@ def _with_ability(matrix: _Matrix) -> _Matrix:
     return replace(matrix, ability="read") if is_read else matrix
 
 
-def _damaged(part: Part, matrix: _Matrix) -> Iterator[NotChecked]:
-    """A NotChecked for columns whose names are damaged, for a missing heading, and for rows without some cells."""
+def _damaged(part: Part, matrix: _Matrix, end: str) -> Iterator[NotChecked]:
+    """A NotChecked for columns whose names are damaged, for a missing heading, and for rows without some cells.
+
+    `end` is the last line of the text, for which _end has its own gap.
+    """
     names = [column for column in matrix.columns if not _GPU.fullmatch(column) and not _NIC.fullmatch(column)]
     if names:
         why = f"{', '.join(map(shown, names[:4]))} in the heading of nvidia-smi topo is no GPU and no NIC"
         yield NotChecked(what="NicPath", subject="node", reason=Reason.UNREADABLE, path=part.file, detail=why)
-    every, last = {**matrix.rows, **matrix.nics}, part.where(part.text.rstrip().count("\n"))
+    every = {**matrix.rows, **matrix.nics}
     if matrix.unheaded:
         path = next((row.where.source for row in every.values()), part.file)
         yield _unread("nvidia-smi topo -m", path, f"rows without the heading: {matrix.unheaded}")
         return
     for name, row in every.items():
-        cut = len(row.cells) < len(matrix.columns) and row.where.source == last
+        cut = len(row.cells) < len(matrix.columns) and row.where.source == end
         if not row.whole and not cut:
             yield _unread("GpuPair.path", row.where.source, f"the row of {name} has a missing or damaged cell")
 
