@@ -39,6 +39,7 @@ _COMPARED = re.compile(
 _COMMAND = re.compile(r"[^\n|;]{0,60}(?<![\w-])lspci(?:[ ]-[a-zA-Z]{1,8}){0,4}[ ]-s[ ]?")
 _OPTIONS = re.compile(r"(?:[ ]-[a-zA-Z]{1,8}){0,4}[ ]*(?:\|[^\n]{0,120})?")
 _PROMPT = re.compile(r"[\w.@:~/\[\] -]{0,60}[$#] [a-z/.]")
+_HEADING = re.compile(r"#{1,6} [^\n]{1,100}$")  # of Markdown
 _NOTHING = re.compile(r"[\W_]*")
 _SLOT = re.compile(r"(?<![a-z])(?:in )?slot[ #:=]{0,3}\d{1,3}(?!\w)", re.IGNORECASE)
 _NUMBERS = re.compile(
@@ -65,7 +66,7 @@ def with_heads(records: Sequence[Record], name: str, text: str) -> Sequence[Reco
     lines, named = text.split("\n"), dict[str, Pci]()
     for record, place, free in zip(records, places, _free(records, places), strict=True):
         if isinstance(record, Pci) and place and (head := _head(lines, place, free)):
-            named[record.key] = _named(record, head)
+            named[record.key] = _named(record, head, _heading(lines, place))
     taken = Counter(record.key for record in (*records, *named.values()) if isinstance(record, Pci))
     found = {key: one for key, one in named.items() if taken[one.key] == 1}
     return [_with_subject(record, found) for record in records]
@@ -127,14 +128,21 @@ def _word(text: str) -> tuple[int, int | None] | None:
     return next(found, None)
 
 
-def _named(fact: Pci, head: re.Match[str]) -> Pci:
-    """The fact with the address, and with what the headline says of the device."""
+def _heading(lines: Sequence[str], place: int) -> str:
+    """The heading of the section with this line, if it is about the device and not about the port above it."""
+    section = (line for line in reversed(lines[max(place - 1 - _FARTHEST, 0) : place - 1]) if _HEADING.match(line))
+    heading = next(section, "")
+    return "" if names_others(heading) else heading
+
+
+def _named(fact: Pci, head: re.Match[str], heading: str) -> Pci:
+    """The fact with the address, and with what the headline says of the device. A bare command has no word for it."""
     address = head["address"].lower()
     fields: dict[str, Any] = {}
     if found := _class(head["rest"]):
         vendor, device, name = identity(_TAIL.sub("", found["what"]).strip())
         fields = {"pci_class": class_of(found["kind"]), "vendor": vendor, "device": device, "name": name}
-    elif word := _word(head[0]):
+    elif word := _word(head[0]) or _word(heading):
         fields = {"pci_class": word[0], "vendor": word[1]}
     if numbers := _NUMBERS.search(head["rest"]):
         first, last = (numbers[1] or numbers[3], numbers[2] or numbers[4])

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import replace
+
 from ....models.facts.machine import Pci
 from ....models.facts.pci_classes import NVIDIA, kind_of
 from ....models.facts.pcie_rates import generation
@@ -60,9 +62,7 @@ def read(part: Part) -> Iterator[Record]:
         yield block.fact(parents.get(block.address))
     for start, end in loose:
         if start < end:
-            rest = Part(
-                part.file, part.first + part.text.count("\n", 0, start), part.text[start:end], part.at, part.before
-            )
+            rest = replace(part, first=part.first + part.text.count("\n", 0, start), text=part.text[start:end])
             yield from without_address(rest, _READERS, _of_two_functions)
     yield from registers(part)
     yield from verbose(part)

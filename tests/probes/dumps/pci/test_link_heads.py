@@ -105,3 +105,13 @@ def test_only_the_first_link_below_a_headline_is_of_it() -> None:
 def test_two_headlines_with_one_address_name_none() -> None:
     link, other = (LINKS["lspci"].format(w=width, mark="") for width in (8, 4))
     assert {subject for _, _, subject in found_in(f"41:00.0\n{link}41:00.0\n{other}")} == {"text:2", "text:5"}
+
+
+def test_commands_below_a_heading() -> None:
+    """The numbers of lines are those of the file, and the heading says what the devices are."""
+    text = "| a | b |\n|---|---|\n| c | d |\n\n### Links of the GPUs\n\n```bash\n"
+    for address in ("01:00.0", "03:00.0"):
+        text += f"$ sudo lspci -vvv -s {address} | grep -E 'LnkSta|LnkCap'\n"
+        text += "LnkCap: Port #0, Speed 16GT/s, Width x16, ASPM L1\nLnkSta: Speed 16GT/s, Width x8 (downgraded)\n\n"
+    narrow = [("pcie-link-narrow", "critical", f"0000:{address}") for address in ("01:00.0", "03:00.0")]
+    assert found_in(f"{text}```\n") == narrow
