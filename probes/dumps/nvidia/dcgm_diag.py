@@ -31,7 +31,7 @@ _LABEL = re.compile(r"(Warning|Error|Info)(?:: ([A-Za-z]{2,12}[0-9]{1,4}))?")
 _DRIVER = ("Driver Version Detected", "driver_version")
 _VERSION = re.compile(r"[0-9]{3}(?:\.[0-9]{1,4}){1,3}")
 _NODE = "node"
-_BAD = ("Fail", "Warn")
+_BAD = frozenset({"Fail", "Warn"})
 
 
 class _Message(Struct):
@@ -97,7 +97,9 @@ def _row(tests: list[_Test], name: str, text: str, where: Evidence) -> None:
         tests[-1].messages.append(_Message(label[1], (label[2] or "").lower(), where, [text]))
     elif entity and not name and tests:
         tests[-1].verdicts[f"{entity[1]}{int(entity[2])}".lower()] = entity[3]
-    elif not name and tests and tests[-1].messages and text:
+    elif not name and text and tests and (tests[-1].messages or not _BAD.isdisjoint(tests[-1].verdicts.values())):
+        if not tests[-1].messages:  # a message without a label
+            tests[-1].messages.append(_Message("Error", "", where))
         tests[-1].messages[-1].pieces.append(text)
 
 
@@ -135,7 +137,9 @@ def _failures(test: _Test, by_subject: Mapping[str, list[_Message]], found: Fact
         text = "; ".join(one.text for one in messages)
         if failed and not all(dcgm_words.SETTING.search(one.text) for one in messages):
             dcgm_words.failed(found, f"DCGM's test {test.name}", subject, text, messages[0].where)
-        elif failed or "Skip" not in test.verdicts.values():
+        elif not all(dcgm_words.PERSISTENCE.search(one.text) for one in messages) and (
+            failed or "Skip" not in test.verdicts.values()
+        ):
             why = f"DCGM's test {test.name} says: {text[:300]}"
             yield NotChecked(
                 what="dcgmi diag",

@@ -31,9 +31,8 @@ _XID = re.compile(
 
 _CUDA = re.compile(r"[Ee]rror using CUDA API .{0,400}?'\s?(?P<error>[^']{5,120}?)'")  # the text of cudaGetErrorString()
 # messages whose facts are complete
-SETTING = re.compile(
-    r"Persistence mode for GPU [0-9]{1,3} is disabled|(?s:'.{0,20}unsupported *display *driver */ *cuda)"
-)
+PERSISTENCE = re.compile(r"Persistence mode for GPU [0-9]{1,3} is (?:currently )?disabled")
+SETTING = re.compile(rf"{PERSISTENCE.pattern}|(?s:'.{{0,20}}unsupported *display *driver */ *cuda)")
 
 
 def _yes(_: str) -> bool:
@@ -55,7 +54,7 @@ _FIELDS: tuple[tuple[str, Callable[[str], Any], re.Pattern[str]], ...] = tuple(
         ("pcie_width", pcie_width, r"GPU @ is running at PCI link width (?P<value>#)X?"),
         ("pcie_speed", _speed, r"GPU @ is running at PCI link generation (?P<value>#)"),
         ("nvlinks", int, r"(?<!- )Only (?P<value>#) NvLinks are up out of the expected #"),
-        ("persistence", _no, r"Persistence mode for GPU @ is disabled"),
+        ("persistence", _no, r"Persistence mode for GPU @ is (?:currently )?disabled"),
         ("ecc_uncorrected", int, r"Detected (?P<value>#) volatile double-bit ECC error\(s\) in GPU @"),
         ("ecc_corrected", int, r"single-bit ECC error\(s\) detected in GPU @ Volatile SBEs: (?P<value>#)"),
         ("remap_pending", _yes, r"A pending retired page has been detected in GPU @"),
@@ -96,7 +95,8 @@ def facts(text: str, entity: str, where: Evidence, found: FactCollector) -> None
 def _messages(text: str) -> Iterator[Found]:
     """The messages in the text. Those whose sentence gives a field of a GPU say nothing more."""
     yield from find_messages(text, catalog("cuda", "gpu_tests"))
-    fields = [found.start() for _, _, pattern in _FIELDS for found in pattern.finditer(text)]
+    stated = [pattern for name, _, pattern in _FIELDS if name != "persistence"]  # nothing is expected of this field
+    fields = [found.start() for pattern in stated for found in pattern.finditer(text)]
     for one in find_messages(text, catalog("dcgm")):
         if not any(one.start <= start < one.end for start in fields):
             yield one

@@ -58,7 +58,7 @@ NEW_JSON = sample("nvidia/dcgm_diag/new_json.json")
             sample("nvidia/dcgm_diag/old.txt")
             .replace("Fail - GPU", "Pass - GPU")
             .replace("| Warning  ", "| Info     "),
-            "UNKNOWN",  # nothing says which persistence mode is wanted
+            "DEGRADED",  # the diagnosis requires persistence mode
             0,
         ),
     ],
