@@ -35,6 +35,7 @@ PROGRAMS = (
     "agent_checks",
     "kubernetes",
     "node_checks",
+    "said",
 )
 # Lines of known drivers and programs with a word for a fault. They count only if no other message is in the line.
 UNEXPLAINED = ("unexplained",)
@@ -60,6 +61,8 @@ MACROS: Mapping[str, str] = {
     "rdma": r"(?P<rdma>[a-zA-Z][\w.-]{1,30})",
     "service": r"(?P<service>[a-zA-Z][\w@.-]{1,60})",
     "event": r"\{[0-9]{1,20}\}",  # number of an event of amdgpu's RAS
+    # In the node check's log, or as the reason that Slurm shows. `sinfo -R` cuts a reason, and a date follows.
+    "nhc": r"(?:Health check failed|\bNHC): {1,3}(?!.{0,32}[0-9]{4}-[0-9]{2}-[0-9]{2}T)",
     "n": r"-?[0-9]{1,20}",
     "x": r"(?:0x)?[0-9a-fA-F]{1,16}",
     "w": r"[^\s,;]{1,60}",
@@ -68,7 +71,7 @@ MACROS: Mapping[str, str] = {
     "fault": (  # a word for a fault. Words before and behind "error" that healthy machines log are left out
         r"(?:[Ff]ail(?:ed|ure|ing|s)?\b|FAIL(?:ED|URE)?\b|[Uu]nable to|[Cc]annot\b|[Cc]an't\b|[Cc]ould(?:n't| not)\b"
         r"|(?<!no )(?<!out )(?<!0 )\b[Ee]rrors?\b"
-        r"(?!=|s?: 0| (?:handl|report|contain|correct|recover|inject|mask|sever))"
+        r"(?!=|s?: 0| (?:handl|report|contain|correct|recover|inject|mask|sever|status/mask))"
         r"|ERROR\b|[Tt]imed[ -]?out\b|[Tt]ime-?out (?:wait|error|on |for |occur|detect|after|while)|TIMEOUT"
         r"|[Aa]bort(?:ed|ing)\b|[Cc]orrupt|[Ff]atal\b|FATAL\b|[Hh]ang\b|[Hh]ung\b|\bstuck\b|[Oo]fflined?\b|\blost\b"
         r"|[Nn]ot respon|(?:un|non-)responsive|[Oo]verheat|[Oo]ver-?temp|[Oo]verflow|[Uu]ncorrect)"
@@ -96,6 +99,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     needs: tuple[str, ...] = ()  # it counts only if one of these messages is in the log too
     severity_alone: Severity | None = None  # the severity without these messages; None: it does not count then
     unless: tuple[str, ...] = ()  # it does not count if one of these messages is in the log too
+    elsewhere: bool = False  # the cause can be another machine: a text that shows nothing else has only a symptom
     about: tuple[str, ...] = ()  # its subject is that of these messages, if they have one subject
     source: Text
     example: Text

@@ -57,8 +57,8 @@ _UNCORRECTED = {
     22: "UncorrIntErr|Uncorrectable Internal Error",
 }
 _AER_RECEIVED = (
-    r": (?:AER: )?(?:Multiple )?(?:Correct[a-z]{2,4}|Uncorrect[a-z]{2,4} \((?P<fatal>Fatal|Non-Fatal)\)) error "
-    r"(?:message )?"
+    r": (?:AER: )?(?:(?P<name>Multiple) )?(?:Correct[a-z]{2,4}|Uncorrect[a-z]{2,4} \((?P<fatal>Fatal|Non-Fatal)\)) "
+    r"error (?:message )?"
 )
 _DISK = r"(?P<subject>sd[a-z]{1,3}|nvme[0-9]{1,4}(?:c[0-9]{1,4})?n[0-9]{1,4}|vd[a-z]{1,2}|xvd[a-z]{1,2})"
 # A block device with a file system. Loop devices hold images, and their errors are those of the image.

@@ -21,17 +21,20 @@ from .missing import off_the_bus
 
 _DETAILS = ("aer", "aer corrected")
 _PARTS = ("aer corrected detail", "aer detail")  # names of errors
-_KINDS = (*_DETAILS, "aer received", *_PARTS, "surprise down", "aer suppressed")
+_RECEIVED = "aer received"
+_KINDS = (*_DETAILS, _RECEIVED, *_PARTS, "surprise down", "aer suppressed")
 # The limit of the counters (pcie.py): 8 a minute on 16 lanes (DCGM's health watch).
 _CORRECTABLE = 8 * 60 / 16  # per hour and lane
 _MANY = 60  # errors in a log of less than an hour: fewer may be a single burst
+_STORM = 3  # messages of a text about "Multiple" errors: more arrived before the first was read (pci/pcie/aer.c)
 _HOUR = 3600.0
 _DOWNS = 6  # lines in an hour of a link that came up again; the kernel logs up to two lines each time
 _SOON = 60.0  # seconds between a link that goes down and the driver that notices
-# NICs and GPUs use the rate of their whole link. Other devices often have more lanes than they need.
+# NICs and GPUs use the rate of their whole link. Other devices often have more lanes than they need. The PCI core does
+# not name the device: of those with 16 lanes, most are GPUs and NICs, and a slot with eight is usual.
 _LANES_OF_FAST = re.compile(
-    r"\b(?:mlx[45]_core|bnxt_en|ice|nvidia|amdgpu) .*limited by .* x(?P<got>\d{1,2}) link at .*"
-    r"\(capable of .* x(?P<of>\d{1,2}) link\)"
+    r"\b(?:(?:mlx[45]_core|bnxt_en|ice|nvidia|amdgpu)\b.*limited by .* x(?P<got>\d{1,2}) link at .*"
+    r"\(capable of .* x(?P<of>\d{1,2}) link\)|pci\b.*limited by .* x[124] link at .*\(capable of .* x16 link\))"
 )
 
 
@@ -64,10 +67,10 @@ def _by_subject(snapshot: Snapshot) -> Mapping[str, list[Event]]:
     details are missing, and a line with the name of an error if both are missing.
     """
     subjects: dict[str, list[Event]] = defaultdict(list)
-    counting = next((kinds for kinds in (_DETAILS, ("aer received",)) if has_events(snapshot, *kinds)), _PARTS)
+    counting = next((kinds for kinds in (_DETAILS, (_RECEIVED,)) if has_events(snapshot, *kinds)), _PARTS)
     for event in events(snapshot, *counting, "surprise down"):
-        if event.kind in ("aer received", *_PARTS):
-            corrected = event.kind == _PARTS[0] or (event.kind == "aer received" and event.fatal is None)
+        if event.kind in (_RECEIVED, *_PARTS):
+            corrected = event.kind == _PARTS[0] or (event.kind == _RECEIVED and event.fatal is None)
             event = replace(event, kind="aer corrected" if corrected else "aer")
         if event.subject:
             subjects[event.subject].append(event)
@@ -81,7 +84,7 @@ def _severity(snapshot: Snapshot, event: Event) -> Severity | None:
         severity = "critical" if event.fatal else "warning"
     elif event.kind == "aer corrected":
         rate = _rate(event) if snapshot.origin == "dumps" else event.recent or 1
-        if rate <= _harmless(snapshot, event):
+        if rate <= _harmless(snapshot, event) and not _is_storm(snapshot, event):
             return "info" if snapshot.origin == "dumps" else None  # an excerpt of a log may lack most of the errors
     elif _unseen(snapshot, event.subject):
         severity = "warning"  # only the log shows the port
@@ -115,6 +118,16 @@ def _rate(event: Event) -> float:
     return recent * _HOUR / min(span, _HOUR) if many else recent
 
 
+def _is_storm(snapshot: Snapshot, event: Event) -> bool:
+    """Whether a text says each minute that errors of the device came faster than the kernel reads them."""
+    several = [one for one in events(snapshot, _RECEIVED) if one.subject == event.subject and one.fatal is None]
+    many = next((one for one in several if one.name), None)
+    if many is None or snapshot.origin != "dumps" or is_history(snapshot, event):
+        return False
+    span = (many.at or 0.0) - (many.first or many.at or 0.0)
+    return (many.count or 1) >= max(_STORM, span / _SOON)
+
+
 def _unseen(snapshot: Snapshot, port: str | None) -> bool:
     """Whether a text names a port of a PCI tree that is not in the text."""
     return snapshot.origin == "dumps" and port not in snapshot.of(Pci)
@@ -146,7 +159,9 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
     after = ", and nothing is there now" if _empty(snapshot, subject) else ", and came up again"
     after = "" if _unseen(snapshot, subject) else after
     end = after if event.kind == "surprise down" else ""
-    if event.kind == "aer corrected" and severity == "info" and not is_history(snapshot, event):
+    if event.kind == "aer corrected" and _is_storm(snapshot, event):
+        end = ", faster than the kernel could read them"
+    elif event.kind == "aer corrected" and severity == "info" and not is_history(snapshot, event):
         end = f"; the log shows no more than {_harmless(snapshot, event):.0f} an hour, which cost no bandwidth"
     return Finding(
         code="pcie-errors",
@@ -218,7 +233,7 @@ def _limit_severity(snapshot: Snapshot, event: Event, better: int) -> Severity:
 def _has_fewer_lanes(event: Event) -> bool:
     """Whether the driver of a NIC or a GPU says that the device got fewer lanes than it has: half its rate or less."""
     found = _LANES_OF_FAST.search(event.text or "")
-    return found is not None and int(found["got"]) < int(found["of"])
+    return found is not None and (found["got"] is None or int(found["got"]) < int(found["of"]))
 
 
 def _better(snapshot: Snapshot, event: Event) -> int:

@@ -37,6 +37,7 @@ _GRAVE = re.compile(
     r"|(?:un|non-)responsive|hung|dead|overheat(?:ed|ing)|fell off|fallen off)\b",
     re.IGNORECASE,
 )
+_SYMPTOM = "not-enough-evidence"
 _DOWN, _FLAPPING, _FLAPS = "nic-port-down", "nic-port-flapping", 3  # times in an hour (network/logged_events.py)
 _NUMBERS = ("{xid}", "{sxid}")
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
@@ -64,7 +65,7 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     names = {event.name for event in events(snapshot, _KIND)}
     for event in events(snapshot, _KIND):
         row = message(event.name or "")
-        symptom = row.code == "not-enough-evidence" and snapshot.origin != "dumps"  # a machine shows its state itself
+        symptom = row.code == _SYMPTOM and snapshot.origin != "dumps"  # a machine shows its state itself
         if row.code and row.severity and not symptom and _counts(row, names):
             subject = _subject(snapshot, event, row)
             past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
@@ -74,6 +75,8 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
                 if severity == "critical" and _may_lack_bridge(snapshot, event, row, subject):
                     severity = "warning"
                 code = _FLAPPING if past and flaps else row.code
+                if row.elsewhere and not past and snapshot.origin == "dumps":
+                    code, severity = _SYMPTOM, "info"
                 groups[code, subject].append(_Logged(event, row, code, subject, severity, past))
     for found in groups.values():
         explained = [one for one in found if not is_unexplained(one.row.name)]

@@ -23,6 +23,7 @@ _USUAL = (80, 120, 132, 160)  # columns of terminals
 _BEGIN = 6  # characters that show how lines begin
 _OPEN = ' \t-=+|"'  # beginnings of rows, rules, and members of JSON
 _START = re.compile(r"[^A-Za-z]*[A-Za-z].{0,5}")
+_ERROR, _INDENTED = re.compile(r"\S.{0,80}?(?:ERROR|WARN|FAIL|[Ee]rror|[Ff]ailed)"), re.compile(r"[ ]{2,12}[A-Za-z]")
 _MANY = 0.8  # share of full lines above which the text is a table with rows of equal length
 _REGISTER = re.compile(r"[ ]{1,40}(?:Dev|Lnk|Slt)(?:Cap|Ctl|Sta)2?:")  # lspci
 _EDGES, _OPENS = ("|", "+"), ("{", "[", "<")  # of a table; of JSON and XML
@@ -47,6 +48,8 @@ def joined(text: str) -> Iterator[Joined]:
     rows, whole = continued(lines) if "|" in text else (set[int](), False)
     if rows:
         yield _join(lines, rows, "" if whole else " ", 1 + whole, end)
+    if errors := _unfinished(lines):
+        yield _join(lines, errors, " ", 2, end)
     if not _NARROWEST <= width <= _WIDEST or len(lines) < 2:
         return
     if next(layers(lines), None):
@@ -63,6 +66,15 @@ def joined(text: str) -> Iterator[Joined]:
     if len(edged := _edged(lines)) >= _FEWEST and not edged <= full:
         yield _join(lines, edged, " ", 2, end)
     yield from (*at_width, *by_words) if trust or width >= min(_USUAL) else (*by_words, *at_width)
+
+
+def _unfinished(lines: Sequence[str]) -> set[int]:
+    """The errors whose sentence goes on in an indented line."""
+    return {
+        number
+        for number, (line, following) in enumerate(pairwise(lines))
+        if line.rstrip().endswith(",") and _ERROR.match(line) and _INDENTED.match(following)
+    }
 
 
 def _begin_alike(lines: Sequence[str], continued: Set[int]) -> bool:
