@@ -13,6 +13,7 @@ from ...models.facts.records import Fact, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from ..kernel_log.messages import catalog, find_messages
 from ..kernel_log.patterns import event_of
+from .benchmarks.nccl_commands import read_commands
 from .core.bare_rows import bare_rows
 from .core.part import Part
 from .core.split import clean, is_filler, split
@@ -27,6 +28,7 @@ from .lines.expected_output import without_expected
 from .lines.repeats import once
 from .lines.table_rows import open_rows
 from .lines.wrapped import LONGEST, joined
+from .notes.instead import with_named
 from .pci.boot_windows import read_boot_windows
 from .pci.link_halves import with_halves
 from .pci.link_heads import with_heads
@@ -83,7 +85,7 @@ def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     own = without_expected(text)
     copy = once(own)
     plain = without_cut_numbers(own if copy != own and _is_log(copy) else copy)
-    yield from with_heads(with_halves(_best(name, plain, at), plain), name, plain)
+    yield from with_named(with_heads(with_halves(_best(name, plain, at), plain), name, plain))
     if own != text:
         yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=_EXPECTED, how=_OWN_ONLY)
 
@@ -125,6 +127,7 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
     gaps: dict[str, Record] = {}
     checks = tuple(_of_whole_records(Part(name, 1, clean(text), at))) if origin is None else ()
     yield from checks
+    yield from read_commands(Part(name, 1, "", at).unframed(clean(text), origin))
     known = int(bool(checks))
     for reader, part in split(name, text, at, READERS, origin):
         events: tuple[Record, ...] = () if reader and reader.name in _OWN_EVENTS else tuple(read_events(part))

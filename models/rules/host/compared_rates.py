@@ -1,4 +1,5 @@
-"""Rates of a text that are compared with the other direction of the same pair, or with other types of paths.
+"""Rates of a text that are compared with the other direction of the same pair, with other types of paths, or with what
+its writer expects.
 
 Links of GPUs have equal rates in both directions, so a pair with a slow direction has a fault or a limit at the place
 where its path turns (the turnaround). A nearer path is at least as fast as a farther one.
@@ -14,13 +15,14 @@ from msgspec.structs import replace
 
 from ...facts.averages import median
 from ...facts.gpu import Gpu
-from ...facts.machine import Node
-from ...facts.network_paths import PATH_RATE
+from ...facts.machine import Event, Node
+from ...facts.network_paths import EXPECTED, PATH_RATE, NodePair
 from ...facts.reason import Reason
 from ...facts.records import COLLECTIVES, Flow, NotChecked, Observation
 from ...facts.units import as_gigabytes
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding, Severity
+from ..core.log_history import event_evidence, events
 from ..core.rule import Rule
 
 _NEAREST = ("PIX", "PXB", "PHB", "NODE", "SYS")
@@ -138,7 +140,55 @@ def _of_path(one: Observation, path: str, usual: float, reference: str, severity
     )
 
 
+def _complaints(snapshot: Snapshot) -> list[Event]:
+    """Sentences that call a rate low without a number (unexplained.toml)."""
+    found = events(snapshot, "message") if snapshot.origin == "dumps" else []
+    return [one for one in found if re.fullmatch(r"rate-[a-z-]+-in-prose", one.name or "")]
+
+
+def says_slow(snapshot: Snapshot) -> bool:
+    """Whether the text calls a rate low, with or without its number."""
+    stated = snapshot.of(NodePair).get(EXPECTED)
+    below = stated is not None and (stated.others is None or (stated.rate or 0) < _FAR * stated.others)
+    return below or bool(_complaints(snapshot))
+
+
+def has_complaint(snapshot: Snapshot, node: Node) -> bool:
+    """Select texts that call the rate of their only flow low."""
+    return bool(_complaints(snapshot)) and len(_measured(snapshot)) == 1
+
+
+def _measured(snapshot: Snapshot) -> Mapping[tuple[str, tuple[str, ...]], Observation]:
+    """The highest rate of each flow, over all sizes."""
+    best: dict[tuple[str, tuple[str, ...]], Observation] = {}
+    for about, several in snapshot.observed.items():
+        for one in several:
+            if isinstance(about, Flow) and one.unit == "bytes_per_second":
+                known = best.setdefault((about.op, about.ends), one)
+                best[about.op, about.ends] = one if one.value > known.value else known
+    return best
+
+
+def called_low(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+    """Information: a writer can expect too much."""
+    ((op, _), one), complaint = next(iter(_measured(snapshot).items())), _complaints(snapshot)[0]
+    yield Finding(
+        code="bandwidth-low",
+        kind="measurement",
+        severity="info",
+        confidence="possible",
+        subject="node",
+        message=f"{op} reaches {as_gigabytes(one.value)}, which the text calls low",
+        observed=one.value,
+        unit="bytes_per_second",
+        basis="kin",
+        expected_source="the text itself",
+        evidence=(one.evidence, event_evidence(complaint)),
+    )
+
+
 RULES = (
+    Rule("bandwidth-low", Node, (), called_low, has_complaint),
     Rule("bandwidth-low", Node, (), slow_direction, has_one_way),
     Rule("bandwidth-low", Node, (), slow_paths, has_paths),
 )

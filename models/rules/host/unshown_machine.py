@@ -19,6 +19,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
+from .compared_rates import says_slow
 from .job_limits import SHARED_MEMORY
 from .settings import CONDITIONS, wrong_values
 
@@ -27,6 +28,8 @@ _PATHS = frozenset({"rdma", "adapter", "verbs", "gpudirect"})
 _DECIDING = "ibstat on this machine", "nvidia-smi nvlink -s on this machine"
 # The size of /dev/shm in a container without --shm-size (moby, daemon/config: DefaultShmSize).
 _CONTAINER = 64 * MIB
+_SAID = "the text says that copies are slow"
+_UNSHOWN = "on bare metal with several GPUs, peer traffic is slower; the text does not show the devices of the machine"
 _DEVICES = (Gpu, Pci, Rdma, Port, NcclFailure)
 
 
@@ -123,23 +126,23 @@ def is_translation(snapshot: Snapshot, setting: Setting) -> bool:
 
 
 def translation(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChecked]:
-    """The IOMMU translates: it costs bandwidth where GPUs and NICs send each other data."""
-    row = settings()["iommu"]
+    """The IOMMU translates: it costs bandwidth where GPUs and NICs send each other data, or where the text says so."""
+    row, slow = settings()["iommu"], says_slow(snapshot)
     value = " and ".join(wrong_values(row, setting))
     yield Finding(
         code="iommu-translation",
-        severity="info",
+        severity="warning" if slow else "info",
         confidence="possible",
         subject="node",
-        message=f"the IOMMU translates the addresses of DMA (domains of type {value}): on bare metal with several "
-        "GPUs, peer traffic is slower; the text does not show the devices of the machine",
+        message=f"the IOMMU translates the addresses of DMA (domains of type {value}): {_SAID if slow else _UNSHOWN}",
         expected="identity",
         observed=value,
         expected_source=row.source,
         cause=row.cause,
         evidence=cited(setting, "value"),
     )
-    yield _not_shown("lspci -nn: whether the machine has several GPUs", "an IOMMU that translates", "kind of IOMMU")
+    if not slow:
+        yield _not_shown("lspci -nn: whether the machine has several GPUs", "an IOMMU that translates", "kind of IOMMU")
 
 
 def is_small_shared_memory(snapshot: Snapshot, mount: Mount) -> bool:

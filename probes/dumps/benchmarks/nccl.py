@@ -83,7 +83,6 @@ def read(part: Part) -> Iterator[Record]:
 
 def _read_tables(part: Part) -> Iterator[Record]:
     tables: list[_Table] = []
-    lines: list[int] = []  # with results
     op, ranks, host = None, set[str](), None
     texts = part.text.split("\n")
     for found in rows(part, _heading, _guess, _plain):
@@ -95,7 +94,6 @@ def _read_tables(part: Part) -> Iterator[Record]:
                 op, ranks = None, set()
             if row := _row(found.columns, found.cells):
                 tables[-1].rows.append((*row, cite))
-                lines.append(found.number)
             continue
         number, plain = found
         if any(mark in plain for mark in _LOG):
@@ -107,7 +105,6 @@ def _read_tables(part: Part) -> Iterator[Record]:
                 yield _gpu(rank, part.cite(number, plain))
         if named := NAME.search(plain):
             op = named[1]
-    yield from nccl_commands.read(part, lines)
     if tables:
         yield from _end(part, tables[-1])
     names = set(NAME.findall(part.text)) if tables else set[str]()

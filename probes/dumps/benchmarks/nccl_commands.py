@@ -1,13 +1,13 @@
 """Variables on the command lines of nccl-tests: "NCCL_P2P_DISABLE=1 ./all_reduce_perf -g 8", "mpirun -x NCCL_NET=IB".
 
 A command is known by its program and an option. Its variables count only if each run of the text has them: people also
-show a run with a variable and a run without it.
+show a run with a variable and a run without it. The command and its results can be in two blocks of a text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ....models.catalog.settings import settings
 from ....models.facts.machine import Setting
@@ -22,9 +22,18 @@ _COMMAND = re.compile(_RUN)
 _VARIABLE = re.compile(r"(?<![\w.-])(NCCL_[A-Z0-9_]{1,60})=(\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'|[^\s,;\"']{1,80})")
 
 
-def read(part: Part, rows: Sequence[int]) -> Iterator[Setting]:
-    """A `Setting` per variable that all runs have. `rows` has the numbers of the lines of results."""
-    commands = list(_commands(part))
+# A row of results, possibly behind the rank that a launcher puts before it
+_RESULT = re.compile(
+    r"^[^\n]{0,80}?(?<![^\s:>])[0-9]{1,15}[ \t]+[0-9]{1,15}[ \t]+[a-z][a-z0-9_]{2,15}(?:[ \t]+[\w.+/-]{1,16}){4}",
+    re.MULTILINE,
+)
+
+
+def read_commands(part: Part) -> Iterator[Setting]:
+    """A `Setting` per variable that all runs of a whole text have."""
+    if "_perf" not in part.text or "NCCL_" not in part.text:
+        return
+    commands, rows = list(_commands(part)), [number for number, _ in part.matches(_RESULT)]
     ends = [*(number for number, _ in commands[1:]), part.text.count("\n") + 1]
     runs = [one for one, end in zip(commands, ends, strict=False) if any(one[0] < row < end for row in rows)]
     if not runs or any(row < commands[0][0] for row in rows):

@@ -48,7 +48,7 @@ _NEVER = re.compile("(?!)")
 # HTML entities
 _ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&nbsp;": " ", "&amp;": "&"}
 _MARKS = ("&lt;", "&gt;", "&quot;", "&#39;", "&#x27;")
-_TYPOGRAPHIC = str.maketrans("\u2018\u2019\u201a\u201c\u201d\u201e\u2010\u2011", "'''\"\"\"--")
+_TYPOGRAPHIC = str.maketrans("\u2018\u2019\u201a\u201c\u201d\u201e\u2010\u2011\u00d7", "'''\"\"\"--x")
 _ELEMENT = re.compile(r"<[a-z_]{2,40}[ >]")
 _PAGE = re.compile(r"</?(?:html|head|body|pre|code|div|span|p|br|blockquote|details|summary)(?: [^<>\n]{0,200})?/?>")
 _VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")

@@ -150,7 +150,7 @@ def cells_of(line: str) -> str:
     found = _EDGE.fullmatch(line)
     if not found or "|" not in found[1]:
         return line
-    cells = [_plain(cell.strip().strip("*`")) or "-" for cell in _BORDER.split(found[1])]
+    cells = [_plain(cell.replace("`", "").strip().strip("*")) or "-" for cell in _BORDER.split(found[1])]
     return "  ".join((" ", *cells[1:]) if cells[0] == "-" else cells)
 
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from ....models.facts.gpu import Gpu, GpuLink
 from ....models.facts.machine import Net, Pci, Port, Rdma
 from ....models.facts.reason import Reason
@@ -19,6 +21,8 @@ from ..core.part import Part
 from ..host.nccl_values import pci_address
 from ..lines.markup import cells_of
 from . import links_down
+from .instead import ANY_LINE as INSTEAD
+from .instead import NAMELESS, instead, names_gpu
 from .statement import Statement, statement
 from .words import DEVICES, Word, clauses, spelled, words
 
@@ -31,20 +35,34 @@ _COLUMN = (
     r"gpus?|gpu[ ](?:id|index)|device|dev|nic|hca|interface|index|idx|id|port|bdf|address"
     r"|pci[ _]?(?:address|bus[ _]?id)|bus[ _-]?id"
 )
+# Columns that say which device it is, and nothing of its state
+_LABEL = (
+    r"(?:#|no\.?|slot|card|model|name|product|vendor|type|node|host|role|location|numa(?: node)?|socket|notes?"
+    r"|comments?|remarks?)"
+)
 BEGIN = r"^Notes on devices:[ \t]*$"
 # A device and a value, or the names of columns
 ANY_LINE = (
     rf"^(?i:(?=[^\n]{{0,200}}(?:{_VALUE}))[^\n]{{0,40}}?(?<![\w.:/-])(?:{_DEVICE})"
-    rf"|[ \t|]{{0,8}}(?:{_COLUMN})[ \t]*(?:\||,|\t|[ ]{{2}})(?=[^\n]{{0,200}}(?:{_VALUE}))(?![^\n]*[0-9])"
+    rf"|[ \t|]{{0,8}}(?:{_LABEL}[ \t]*(?:\||,|\t|[ ]{{2}})[ \t|]{{0,24}}){{0,3}}(?:{_COLUMN})[ \t]*(?:\||,|\t|[ ]{{2}})"
+    rf"(?=[^\n]{{0,200}}(?:{_VALUE}|current|now|max))(?![^\n]*[0-9])"
     r"|[ \t]{0,8}(?:cur|max)[a-z]{0,4}_(?:link_)?(?:width|speed)[ :=][^\n]{1,120}?(?<![\w.:/-])"
-    rf"(?:{DEVICES['pci']}))"
+    rf"(?:{DEVICES['pci']})|{INSTEAD})"
 )
-_COLUMN_NAME = re.compile(_COLUMN, re.IGNORECASE)
+_COLUMN_NAME, _LABEL_NAME = re.compile(_COLUMN, re.IGNORECASE), re.compile(_LABEL, re.IGNORECASE)
+_ADDRESS = re.compile(DEVICES["pci"], re.IGNORECASE)
+_ANY_DEVICE = re.compile(
+    rf"(?<![\w.:/-])(?:{'|'.join(f'(?P<{kind}>{text})' for kind, text in DEVICES.items())})", re.IGNORECASE
+)
+_PRODUCT = re.compile(
+    r"(?<![a-z])(?:gpu|[gr]tx|geforce|tesla|quadro|titan|[0-9]{4}(?: ?ti| super)?\b|[ablhpv][0-9]{2,3}\b)", re.I
+)
 _CELLS = re.compile(r"[ \t]*(?:\||,|\t|[ ]{2,})[ \t]*")
 _PAIR_OF_COLUMNS = re.compile(r"(\w) ?\((\w{1,12})[ ]?/[ ]?(\w{1,12})\)")  # "width (cur/max)"
 # A device between two numbers, "GPU 2 is at x8, GPU 3 is at x16", but not "x8 on GPU 2 instead of x16"
 _TWO_STATEMENTS = re.compile("nd+n")
 _GPU_CLASS = 0x030200
+_NO_BRACKETS = str.maketrans("()[]", "    ")  # a word behind a bracket does not belong to a mark before it
 _MOST_CELLS, _MOST_RANGE = 40, 16
 _HOW = "write each line as 'gpu3: PCIe Gen4 x8, max x16', or paste the output of a tool"
 
@@ -55,14 +73,16 @@ def read(part: Part) -> Iterator[Record]:
     Nothing if no line is understood: then it is no list of devices (split.py), unless its first line says so.
     """
     found, unclear = FactCollector(), list[int]()
-    columns: list[str] = []
+    columns = _Columns()
     for number, line in part.lines():
         plain = spelled(cells_of(line).strip())
         if not any(map(str.isalnum, plain)) or re.match(BEGIN, plain) or event_of(plain):
             continue  # log_events.py reads the lines of a log
         if header := _header(plain):
             columns = header
-        elif not _take(found, _row(columns, plain) or plain, part.cite(number, line)):
+        elif not _take(found, _row(columns, plain) or plain, cite := part.cite(number, line)) and not _take_instead(
+            found, plain, part.where(number), cite
+        ):
             unclear.append(number)
     yield from found.records()
     if unclear and (found.facts or re.match(BEGIN, part.text)):
@@ -77,29 +97,48 @@ def read(part: Part) -> Iterator[Record]:
         )
 
 
-def _header(line: str) -> list[str] | None:
-    """The names of the columns: a device, and values of it. None: no header."""
+class _Columns(Struct):
+    """The names of the columns of a table: that of the device, and those of its values."""
+
+    names: Sequence[str] = ()
+    device: int = 0
+    labels: frozenset[int] = frozenset()
+
+
+def _header(line: str) -> _Columns | None:
+    """The names of the columns. The first one that can name a device does, or one with addresses. None: no header."""
     names = _CELLS.split(_PAIR_OF_COLUMNS.sub(r"\1 \2/\3", line).strip("| \t"))[:_MOST_CELLS]
-    if len(names) < 2 or not _COLUMN_NAME.fullmatch(names[0]):
+    labels = frozenset(place for place, name in enumerate(names) if _LABEL_NAME.fullmatch(name))
+    device = next((place for place, name in enumerate(names) if _COLUMN_NAME.fullmatch(name)), None)
+    if len(names) < 2 or device is None or any(place not in labels for place in range(device)):
         return None
-    known = [words(name) for name in names[1:]]
-    return names if all(known) and not any(word.kind == "number" for one in known for word in one) else None
+    known = [words(name) for place, name in enumerate(names) if place != device and place not in labels]
+    numbered = any(word.kind == "number" for one in known for word in one)
+    return _Columns(names, device, labels) if known and all(known) and not numbered else None
 
 
-def _row(columns: Sequence[str], line: str) -> str | None:
+def _row(columns: _Columns, line: str) -> str | None:
     """A row of a table as a line with the names of its columns. None: no row."""
     cells = _CELLS.split(line.strip("| \t"))
-    if not columns or len(cells) != len(columns):
+    if not columns.names or len(cells) != len(columns.names):
         return None
-    device = f"gpu {cells[0]}" if cells[0].isdecimal() else cells[0]
-    return "; ".join((device, *map(_cell, columns[1:], cells[1:])))
+    device = cells[columns.device]
+    device = f"gpu {device}" if device.isdecimal() else _named(device, *(cells[place] for place in columns.labels))
+    values = [place for place in range(len(cells)) if place != columns.device and place not in columns.labels]
+    return "; ".join((device, *(_cell(columns.names[place], cells[place]) for place in values)))
+
+
+def _named(cell: str, *labels: str) -> str:
+    """The address in a cell, if the name of a GPU is beside it: "RTX 3090 `06:00.0`"."""
+    found = _ADDRESS.findall(cell)
+    return f"{found[0]} gpu" if len(found) == 1 and any(map(_PRODUCT.search, (cell, *labels))) else cell
 
 
 def _cell(name: str, cell: str) -> str:
     """A cell with the name of its column: "width 8". "8/16" under "width (cur/max)" is "width cur 8; width max 16"."""
     names, values = name.rpartition(" ")[2].split("/"), cell.split("/")
     if len(names) != 2 or len(values) != 2:
-        return f"{name} {cell}"
+        return f"{name.translate(_NO_BRACKETS)} {cell}"
     base = name.rpartition(" ")[0]
     return "; ".join(f"{base} {mark} {value}" for mark, value in zip(names, values, strict=True))
 
@@ -127,6 +166,22 @@ def _take(found: FactCollector, line: str, cite: Evidence) -> bool:
     for key in [key for word in named if word.kind == kind for key in _keys(word)]:
         _add(found, kind, key, cite, values)
     return True
+
+
+def _take_instead(found: FactCollector, line: str, where: str, cite: Evidence) -> bool:
+    """Add the link of a sentence in any words about one device or none: "my card runs at x8 instead of x16"."""
+    said, named = instead(line), list(_ANY_DEVICE.finditer(line))
+    if said is None or len(named) > 1:
+        return False
+    kind = named[0].lastgroup if named else None
+    if kind == "gpu" or (kind is None and names_gpu(line)):
+        keys = _keys(Word("gpu", named[0][0].lower(), "")) if named else iter((NAMELESS,))
+        for key in keys:
+            found.add(Gpu, key, cite, **said.of_gpu())
+    elif kind in (None, "pci"):
+        key = next(_keys(Word("pci", named[0][0].lower(), ""))) if named else where
+        found.add(Pci, key, cite, **said.of_function())
+    return kind in (None, "gpu", "pci")
 
 
 def _ids(every: Sequence[Word]) -> dict[str, Any]:

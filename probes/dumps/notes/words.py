@@ -22,12 +22,13 @@ _NIC = (
 _NET = r"(?:eth|hsn|bond)[0-9]{1,3}(?![\w])|en(?:o|p|s)[0-9][a-z0-9]{0,15}"
 # "gpu-2-12" is the name of a machine
 DEVICES = {"gpu": _GPU, "nic": _NIC, "net": _NET, "pci": _BUS}
-_LANES = r"(?:x[ ]?(?:16|12|8|4|2|1)|(?:16|12|8|4|2|1)(?:x|[ -]lanes?))(?![\w.])"
+_WHOLE = r"(?!\w|[.]\w)"  # a full stop can follow
+_LANES = rf"(?:x[ ]?(?:16|12|8|4|2|1)|(?:16|12|8|4|2|1)(?:x|[ -]lanes?)){_WHOLE}"
 _GONE = (
     r"(?:missing|not (?:detected|found|visible|listed|responding|seen)|gone|lost|(?:has )?fallen off(?: the bus)?"
     r"|(?:fell|falls) off(?: the bus)?|hung|unresponsive)(?![\w])"
 )
-_SPEED = r"(?:[0-9]{1,2}(?:\.[0-9])?[ ]?gt/s|(?:pcie?[ ]?)?gen(?:eration)?[ .-]?[1-7]|pcie?[ ]?[1-7]\.0)(?![\w.])"
+_SPEED = rf"(?:[0-9]{{1,2}}(?:\.[0-9])?[ ]?gt/s|(?:pcie?[ ]?)?gen(?:eration)?[ .-]?[1-7]|pcie?[ ]?[1-7]\.0){_WHOLE}"
 _RATE = r"[0-9]{1,6}(?:\.[0-9]{1,3})?[ ]?[gm]b(?:it)?(?:/s(?:ec)?|ps|s/s(?:ec)?)(?![\w/])"
 _STATE = (
     r"(?:(?:port_)?(?:active|inactive|down|init(?:ializing)?|armed)|link[_ ]?(?:up|down)|polling|disabled|sleep"
@@ -45,7 +46,7 @@ _PLAIN = (
     "uncorrectable uncorrected correctable corrected dbe sbe row rows remap remapped remapping pending failure "
     "failed double single bit yes no true false none thermal slowdown sw hw software hardware power brake reason "
     "reasons clock clocks event negotiation mhz w c temp temperature draw for "
-    "stuck under load default limit cap from nvidia-smi lspci"
+    "stuck under load default limit cap from nvidia-smi lspci sysfs idle"
 )
 
 
@@ -63,7 +64,7 @@ _KINDS = {  # in the order in which they are tried
     "gone": _GONE,
     "state": _STATE,
     "size": r"[0-9]{1,5}(?:\.[0-9]{1,2})?[ ]?(?:mhz|ghz|w|watts?|°?c|gi?b|mi?b|%)(?![\w/])",
-    "number": r"[0-9]{1,9}(?![\w.])",
+    "number": rf"[0-9]{{1,9}}{_WHOLE}",
     "most": rf"{_any(_MOST)}|/",
     "wanted": _any(_WANTED),
     "now": _any(_NOW),

@@ -20,25 +20,28 @@ _UNNAMED = "gpu"
 # A time has the form of a short address, so that one needs its function: 65:00.0
 _ADDRESS = (
     r"(?:[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?"
-    r"|(?<![0-9a-f:])[0-9a-f]{2}:[01][0-9a-f]\.[0-7])(?![\w.])"
+    r"|(?<![0-9a-f:])[0-9a-f]{2}:[01][0-9a-f]\.[0-7])(?!\w|[.]\w)"
 )
 _GPU = (
     rf"(?:(?:gpu[ :=#-]{{0,3}})?\(?(?:pci[ :=]{{1,2}})?(?P<pci>{_ADDRESS})\)?"
-    r"|gpu[ _#:=-]{0,2}(?P<gpu>[0-9]{1,3})(?![\w.]|:[0-9a-f]))"
+    r"|gpu(?:[ _#:=]{0,2}|-(?![0-9]{2}))(?P<gpu>[0-9]{1,3})(?![\w.]|:[0-9a-f]))"  # "gpu-113" is a machine
 )
 _BETWEEN = r"(?:,[ ]?|[ ]and[ ]|[ ]?/[ ]?)"
 _CODES = rf"(?P<codes>[1-9][0-9]{{0,2}}(?:{_BETWEEN}[1-9][0-9]{{0,2}}(?![\w:]|\.\w)){{0,16}})(?![\w(-]|[.:]\w)"
 _XID = rf"(?:(?<![\w-])|(?<=nvidia-))(?<!no )(?<!not )(?<!any )xids?(?:[ ](?:errors?|codes?))?[ ]?[:=#]?[ ]?{_CODES}"
+_WORDS = r"[^\n0-9|\".,;:?!]{0,60}?"
 _SEEN = r"(?:found|observed|seen|logged|detected|reported)"
 _LIST = (
     rf"(?:xids|xid[ -](?:errors|codes|error[ -]codes))(?:[ ]{_SEEN})?"
     r"(?:[ ](?:on|in|of)[ ](?:this|the)[ ](?:node|host|machine|log))?"
 )
 _FORMS = (
-    rf"(?<![\w-]){_GPU}[^\n0-9|\"]{{0,30}}?{_XID}",
+    rf"(?<![\w-]){_GPU}(?:[ ]on[ ][\w.-]{{1,40}}(?=[ ]))?[^\n0-9|\"]{{0,30}}?{_XID}",  # "GPU 5 on gpu-113"
     rf"{_XID}(?:[ ]?\([^)\n]{{0,60}}\))?(?:[ ](?:was|has been|error|{_SEEN})){{0,3}}[, ]{{1,2}}"
     rf"(?:on|of|for|from|at|in)[ ](?:[\w.-]{{1,40}}[ ]){{0,2}}?{_GPU}",
     rf"{_XID}[ ]?[:,;@ -][ ]{{0,2}}{_GPU}",
+    # "Xid 94 contained ECC error and Xid 63 row remapping pending on GPU 0000:b9:00.0"
+    rf"{_XID}(?=[ ]{_WORDS}(?:xid[ ]?[0-9]{{1,3}}[ ]{_WORDS})?(?:on|of|for|from|at)[ ]{_GPU})",
     rf"(?<![\w-]){_LIST}[ ]?[:=][ ]?{_CODES}",
     rf"\b(?:kernel|NVRM):[ ](?:\[[ 0-9.]{{3,20}}\][ ]?)?(?:NVRM:[ ])?xid[ :]{{1,2}}{_CODES}(?=,|[ \t]*$)",
     rf"^[ \t]{{0,8}}(?:[*-][ ])?xid[ :]{{1,2}}{_CODES}[ \t]*$",

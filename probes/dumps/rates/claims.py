@@ -18,7 +18,7 @@ _KINDS = "nodes|hosts|machines|servers"
 _DEVICES = "adapters|gpus|cards|nics|rails"
 _OTHERS = (
     rf"(?:(?:all|the|every)[ ]){{0,2}}(?:other[ ](?:(?P<kind>{_KINDS})|{_DEVICES}|hcas|ports|ones)|others|rest"
-    rf"|(?:all|most)[ ](?:{_KINDS}|{_DEVICES}))(?![\w])"
+    rf"|(?:all|most)[ ](?:{_KINDS}|{_DEVICES})|gpus?[ #]?[0-9]{{1,2}}[ ]?(?:-|–|to)[ ]?[0-9]{{1,2}}(?:[ ]all)?)(?![\w])"
 )
 _FILL = (
     r"(?:[ ]?(?:[:=(~≈*`]|(?:is|was|are|at|gets?|got|reach(?:es|ed)?|ha[sd]|have|only|just|about|around|runs?|shows?"

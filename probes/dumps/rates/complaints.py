@@ -24,13 +24,18 @@ _FORMS = (
     rf"(?<![\w-]){_WHAT}{_NEAR}(?<![\w-]){_BAD}(?![\w-])[^\n0-9.;]{{0,25}}{_RATE}",
     rf"(?<![\w-]){_BAD}[ ]{_WHAT}{_NEAR}{_RATE}",
 )
+_ABROAD = (  # German, French, Spanish, Russian, Chinese, Japanese
+    rf"(?<!\w)(?:nur|lediglich|gerade mal|seulement|solo|solamente|только|всего)[ ](?:[^\n0-9.;]{{0,12}}[ ])?{_RATE}",
+    rf"(?:只有|仅有|仅|只能跑|只能达到|只能到)[^\n0-9.;。]{{0,6}}{_RATE}",
+    rf"{_RATE}[ ]?(?:くらい|程度|まで)?しか",
+)
 _NOT = re.compile(r"(?i:\b(?:not|never|no|isn't|wasn't|without)\b(?! more than))")
-COMPLAINT = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in _FORMS)
+COMPLAINT = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in (*_FORMS, *_ABROAD))
 
 
 @cache
 def _forms() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(form, re.IGNORECASE) for form in _FORMS)
+    return tuple(re.compile(form, re.IGNORECASE) for form in (*_FORMS, *_ABROAD))
 
 
 def complaint(line: str) -> re.Match[str] | None:

@@ -79,3 +79,11 @@ def test_a_command_without_results(command: str) -> None:
     assert findings(TOPOLOGY + command.format(v="NCCL_P2P_DISABLE=1") + "\n") == []
     other = run(command, "A=B")
     assert findings(TOPOLOGY + other + command.format(v="NCCL_P2P_DISABLE=1") + "\n") == []
+
+
+def test_the_command_and_its_results_in_two_blocks() -> None:
+    row = "1073741824     268435456     float     sum      -1  1121937    0.96    1.44      0\n"
+    run = "```\n{}./build/all_reduce_perf -b 1G -e 1G -g 4\n```\n\nThe results:\n```\n{}```\n"
+    off = run.format("NCCL_P2P_DISABLE=1 ", row)
+    assert ("nccl-env", "critical", "node") in found_in(off)
+    assert found_in(off + run.format("", row)) == []  # a run without the variable too
