@@ -6,6 +6,7 @@ such a dump does not show. Therefore the confidence is "likely".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ...catalog.gpus import products_of
@@ -24,6 +25,9 @@ from .link_claims import is_gigabit
 
 _ENDPOINTS = {"gpu": "pcie-link-narrow", "nic": "pcie-link-narrow", "nvme": "storage-link-slow"}
 _COMPLETE = "sudo lspci -vv, all of it: each function under its address, and the port above it"
+_ALL_LANES = 16  # of a slot
+# A place in a file is no address: "text:12", "text:1.12" within a string on line 1
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def is_unnamed(function: Pci) -> bool:
@@ -33,10 +37,7 @@ def is_unnamed(function: Pci) -> bool:
 
 
 def _is_place(function: Pci) -> bool:
-    return "." not in function.key.rpartition(":")[2]
-
-
-_ALL_LANES = 16  # of a slot
+    return not _ADDRESS.fullmatch(function.key)
 
 
 def narrow_rule(code: str) -> Rule:
@@ -90,6 +91,9 @@ def _narrow(code: str) -> Evaluate:
         narrow = "width" in below or bool(able and (function.width or 0) < able)
         if narrow:
             yield _finding(snapshot, function, code)
+            if _alike(snapshot, function) and not is_gigabit(function):
+                why = f"at x{function.width}, as the others of its kind, below its own; the port above it is not shown"
+                yield from gap(snapshot, "Pci.width", function.key, Reason.INCOMPLETE, why, _COMPLETE)
         if "speed" in below or (function.max_speed and (function.speed or function.max_speed) < function.max_speed):
             own = f" of {as_transfers(function.max_speed)}" if function.max_speed else ""
             if not narrow:
@@ -131,8 +135,7 @@ def below_own(snapshot: Snapshot, function: Pci, what: str) -> Finding:
 def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
     name = "a device" if is_unnamed(function) else function_name(snapshot, function)
     able = f"its own x{function.max_width}" if function.max_width else "its own width"
-    cohort = _cohort(snapshot, function)
-    alike = len(cohort) > 1 and all(other.width == function.width for other in cohort)
+    alike = _alike(snapshot, function)
     return Finding(
         code=code,
         severity="info" if alike or is_gigabit(function) else "warning" if code.startswith("storage") else "critical",
@@ -142,7 +145,7 @@ def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
         fact=f"runs on x{function.width} of its x{function.max_width}" if function.max_width else None,
         case="by design" if alike else None,
         message=f"{name} runs on x{function.width}, below {able}"
-        + (f", as the other {len(cohort) - 1} of its kind do" if alike else ""),
+        + (f", as the other {alike} of its kind do" if alike else ""),
         expected=function.max_width,
         observed=function.width,
         unit="lanes",
@@ -154,12 +157,15 @@ def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
     )
 
 
-def _cohort(snapshot: Snapshot, function: Pci) -> list[Pci]:
-    """Equal functions of the node, including this one. Empty if the product is not known."""
+def _alike(snapshot: Snapshot, function: Pci) -> int:
+    """The number of other functions of its product, if each has this width. They can also be copies of one output."""
     if function.device is None:
-        return []
+        return 0
     number = (function.vendor, function.device)
-    return [other for other in snapshot.of(Pci).values() if (other.vendor, other.device) == number and other.width]
+    widths = [
+        other.width for other in snapshot.of(Pci).values() if (other.vendor, other.device) == number and other.width
+    ]
+    return len(widths) - 1 if set(widths) == {function.width} else 0
 
 
 def _one_of_many(snapshot: Snapshot) -> bool:

@@ -79,6 +79,11 @@ def class_of(text: str) -> int | None:
     return None if code is None else code << 8
 
 
+def vendor_text(number: int | None) -> str:
+    """The text of a vendor with this number. "" if unknown."""
+    return next((begins for begins, vendor, _ in _VENDORS if vendor == number), "")
+
+
 def identity(text: str) -> tuple[int | None, int | None, str | None]:
     """Vendor, device and name from "NVIDIA Corporation GA100 [A100 SXM4 80GB]". None for each unknown value.
 

@@ -35,8 +35,8 @@ def unfolded(lines: Sequence[str]) -> tuple[list[str], list[int]] | None:
 
 
 def is_item(line: str) -> bool:
-    """Whether the line is a string of a list."""
-    return bool(_ITEM.fullmatch(line))
+    """Whether the line is a string of a list, or has the output of a command of several lines as a value."""
+    return bool(_ITEM.fullmatch(line)) or any("\\n" in literal for literal in _OUTPUT.findall(line))
 
 
 def _items(lines: Sequence[str]) -> dict[int, str]:

@@ -15,7 +15,7 @@ from ....models.facts.pcie_rates import generation
 from ....models.facts.records import Evidence, Record
 from ...parsing.parsers import pcie_width
 from ..core.part import Part
-from ..core.pci_words import identity
+from ..core.pci_words import identity, vendor_text
 from .lspci_excerpts import BRIDGE
 
 _ROW = r"[\w.-]{1,40}@pci(?P<domain>\d{1,5}):(?P<bus>\d{1,3}):(?P<slot>\d{1,2}):(?P<function>[0-7]):"
@@ -30,7 +30,9 @@ _LINES = re.compile(
     r"(?: speed (?P<speed>\d{1,2}\.\d)\((?P<fastest>\d{1,2}\.\d)\))?",
     re.MULTILINE,
 )
-_NUMBERS = re.compile(r"(?<!\w)(class|vendor|device|chip)=0x([0-9a-f]{4,8})")
+_NUMBERS = re.compile(
+    r"(?<!\w)(?:(class)=0x([0-9a-f]{6})|(vendor|device)=0x([0-9a-f]{4})|(chip)=0x([0-9a-f]{8}))(?![0-9a-f])"
+)
 _GAP = re.compile(r"[^\s\w]*\.\.\.|[^\s=@]+ [^=@]*$")  # "...", "[...]" or words in the place of lines
 _PORT = re.compile(r"(?:root|downstream|upstream) port", re.IGNORECASE)
 
@@ -87,8 +89,9 @@ class _Function:
         """The function, if something is known of it."""
         if "device" in self.texts:
             text, cite = self.texts["device"]
-            vendor = self.texts.get("vendor", ("", cite))[0]
-            self.set(cite, {"name": identity(f"{vendor} {text}".strip())[2] or f"{vendor} {text}".strip()})
+            vendor = self.texts.get("vendor", (vendor_text(self.fields.get("vendor")), cite))[0]
+            whole = f"{vendor} {text}"
+            self.set(cite, {"name": (identity(whole)[2] or whole) if vendor else None})
         if self.key and self.fields:
             yield Pci(key=self.key, cites=self.cites, **self.fields)
 
@@ -100,7 +103,8 @@ def _address(found: re.Match[str]) -> str:
 
 def _identity(text: str) -> Mapping[str, Any]:
     """Class, vendor and device. Before FreeBSD 13, one number has device and vendor: "chip=0x268410de"."""
-    numbers = {name: int(digits, 16) for name, digits in _NUMBERS.findall(text)}
+    found = (list(filter(None, one)) for one in _NUMBERS.findall(text))
+    numbers = {name: int(digits, 16) for name, digits in found}
     chip = numbers.get("chip")
     return {
         "pci_class": numbers.get("class"),

@@ -72,7 +72,11 @@ def read(part: Part) -> Iterator[Record]:
 
 def _of_row(columns: Sequence[str], line: str) -> dict[str, Any]:
     """The fields of a row. The name of the device is the only cell with blanks, and the first one."""
-    cells = re.split(r"[ \t]*[,|\t][ \t]*|[ ]{2,}", line.strip(" \t|"))
+    text = line.strip(" \t|")
+    cells = re.split(r"[ \t]*[,|\t][ \t]*|[ ]{2,}", text)
+    if len(cells) == 1 and columns:  # the runs of blanks between the columns are lost
+        words = text.rsplit(maxsplit=len(columns) - 1)
+        cells = words if all(re.fullmatch(_VALUE, word) for word in words[1:]) else cells
     if not columns or len(cells) != len(columns):
         return {}
     found: dict[str, Any] = {}
