@@ -63,7 +63,7 @@ def versions(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     """Driver and CUDA library do not belong together."""
     yield Finding(
         code="driver-mismatch",
-        severity="warning",
+        severity="critical",
         subject="node",
         message=f"CUDA does not start: {failure.error}",
         expected_source="CUDA Runtime API, cudaErrorSystemDriverMismatch, cudaErrorInsufficientDriver",

@@ -22,6 +22,7 @@ from .dcgm_diag import cells
 _OWNER = re.compile(r"(gpuId|physicalId) ([0-9]{1,4}):")
 _STATES = re.compile(r"[UDX_](?: [UDX_]){0,255}")
 _LENGTHS = (6, 12, 18, 36)  # DCGM_NVLINK_MAX_LINKS_PER_GPU of the versions; a row of another length is truncated
+_INDENT = 4  # blanks before a row, beyond those of the GPU's line
 _FIELD = re.compile(r"(Name|PCI Bus ID|Device UUID): (\S.*)")
 _FIELDS = {
     "Name": ("name", word),
@@ -43,31 +44,49 @@ _HOT = 10  # percent of the time of a job
 
 def read_states(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> Iterator[Record]:
     """The links of each GPU. A row at the end of the text can be truncated."""
-    kind, owner = "", 0
+    kind, owner, margin = "", 0, 0
     for place, (number, line) in enumerate(rows):
         text, where = line.strip(), part.cite(number, line)
         if named := _OWNER.fullmatch(text):
-            kind, owner = named[1], int(named[2])
+            kind, owner, margin = named[1], int(named[2]), len(line) - len(line.lstrip())
             if kind == "gpuId":
                 found.add(Gpu, f"gpu{owner}", where)
         elif (kind or len(text.split()) in _LENGTHS) and _STATES.fullmatch(text):
-            letters = text.split()
+            letters, indent = text.split(), len(line) - len(line.lstrip())
             states = {link: letter for link, letter in enumerate(letters) if letter != "_"}
-            if kind != "physicalId":
+            if kind == "physicalId":
+                yield from _ports(owner, states, where)
+            elif kind and len(letters) not in _LENGTHS and (indent - margin) % _INDENT:
+                yield from _torn(f"gpu{owner}", where)
+            else:
                 whole = len(letters) in _LENGTHS and place + 1 < len(rows)
                 _links(f"gpu{owner}" if kind else _UNNAMED, states, whole, where, found)
-            elif down := [str(port) for port, letter in states.items() if letter == "D"]:
-                why = f"DCGM reports its NVLink port{'s' * (len(down) > 1)} {', '.join(down)} as down"
-                how = "nvidia-smi nvlink -s, and the log of the fabric manager"
-                yield NotChecked(
-                    what="NVSwitch ports",
-                    subject=f"nvswitch{owner}",
-                    reason=Reason.INCOMPLETE,
-                    path=where.source,
-                    detail=why,
-                    how=how,
-                )
             kind = ""
+
+
+def _ports(switch: int, states: Mapping[int, str], where: Evidence) -> Iterator[NotChecked]:
+    """A NotChecked if ports of an NVSwitch are down."""
+    if down := [str(port) for port, letter in states.items() if letter == "D"]:
+        yield NotChecked(
+            what="NVSwitch ports",
+            subject=f"nvswitch{switch}",
+            reason=Reason.INCOMPLETE,
+            path=where.source,
+            detail=f"DCGM reports its NVLink port{'s' * (len(down) > 1)} {', '.join(down)} as down",
+            how="nvidia-smi nvlink -s, and the log of the fabric manager",
+        )
+
+
+def _torn(gpu: str, where: Evidence) -> Iterator[NotChecked]:
+    """A NotChecked for a row whose first letter is lost, so that the others are in the places of other links."""
+    yield NotChecked(
+        what="NVLinks",
+        subject=gpu,
+        reason=Reason.INCOMPLETE,
+        path=where.source,
+        detail="its row is too short and begins too far to the right: a letter is lost",
+        how="dcgmi nvlink -s, the whole output",
+    )
 
 
 def _links(gpu: str, states: Mapping[int, str], whole: bool, where: Evidence, found: FactCollector) -> None:

@@ -18,7 +18,7 @@ from ..core.part import Part
 from . import dcgm_words
 
 _SENTENCE = re.compile(r"(?P<what>[A-Z][\w -]{4,80}?) has violated policy manager values")
-_XID = re.compile(r"\b(?:XID|Error|Xid)[^0-9\n]{0,20}(?P<code>[0-9]{1,3})\b")
+_XID = re.compile(r"\b(?:XID|Error|Xid)[^\w\n]{0,20}(?P<code>[0-9]{1,3})\b")
 _DOUBLE = re.compile(r"\bDBE error count: ?(?P<count>[0-9]{1,9})\b")
 _NOTIFIED = 4  # lines of a notification
 _GPU = "gpu"
@@ -29,16 +29,20 @@ def read_text(part: Part, rows: list[tuple[int, str]], found: FactCollector) -> 
     for place, (number, line) in enumerate(rows):
         if not (sentence := _SENTENCE.search(line)):
             continue
-        following = [text.strip() for _, text in rows[place + 1 : place + _NOTIFIED]]
-        values = " ".join(takewhile(lambda text: not _SENTENCE.search(text), following))
-        where = part.cite(number, line)
+        values = list(takewhile(lambda row: not _SENTENCE.search(row[1]), rows[place + 1 : place + _NOTIFIED]))
+        text = " ".join((line.strip(), *(value.strip() for _, value in values)))[:300]
         what = sentence["what"].lower()
-        if "xid" in what and (code := _XID.search(values)):
-            text = f"{line.strip()} {values}"[:300]
-            key = f"xid {_GPU} {code['code']}"
-            found.add(Event, key, where, kind="xid", code=int(code["code"]), subject=_GPU, text=text)
-        elif "double" in what and (count := _DOUBLE.search(values)):
-            found.add(Gpu, _GPU, where, ecc_uncorrected=int(count["count"]))
+        if "xid" in what and (code := _value(_XID, values)):
+            where = part.cite(code[0], code[1].string)
+            key = f"xid {_GPU} {code[1]['code']}"
+            found.add(Event, key, where, kind="xid", code=int(code[1]["code"]), subject=_GPU, text=text)
+        elif "double" in what and (count := _value(_DOUBLE, values)):
+            found.add(Gpu, _GPU, part.cite(count[0], count[1].string), ecc_uncorrected=int(count[1]["count"]))
         elif not find_messages(line, catalog("dcgm")):
-            dcgm_words.failed(found, "DCGM's policy", _GPU, f"{line.strip()} {values}"[:300], where)
+            dcgm_words.failed(found, "DCGM's policy", _GPU, text, part.cite(number, line))
     yield from ()
+
+
+def _value(pattern: re.Pattern[str], rows: list[tuple[int, str]]) -> tuple[int, re.Match[str]] | None:
+    """The first row with a value, as its number and the match."""
+    return next(((number, match) for number, line in rows if (match := pattern.search(line))), None)
