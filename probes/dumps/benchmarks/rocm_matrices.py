@@ -17,7 +17,7 @@ _DEVICE = re.compile(
     r"(?:,[ ]{1,8}(?:GPU-\w{1,40},[ ]{1,8})?(?P<bus>[0-9a-f]{1,2}):(?P<slot>[0-9a-f]{1,2})\.(?P<function>[0-7]))?"
 )
 _ROCM = re.compile(r"\s*(?P<both>Unid|Bi?d)irectional copy (?:peak|average) bandwidth GB/s\s*")
-_GPU = re.compile(r"\b(?:Instinct|Radeon|gfx[0-9]{3,4})\b")
+_PROCESSOR = re.compile(r"\b(?:Processor|CPU|[0-9]{1,3}-Core|EPYC|Ryzen|Threadripper|Xeon)\b", re.IGNORECASE)
 _ROCM_COLUMNS = re.compile(r"\s*D/D((?:\s+\d{1,3})+)\s*")
 _ROCM_ROW = re.compile(r"\s*(\d{1,3})((?:\s+(?:\d{1,6}\.\d{1,6}|N/A))+)\s*")
 _SIZE = re.compile(r"\s*Bytes Per Direction (\d{1,15})\s*")
@@ -51,7 +51,7 @@ def _read_rocm_bandwidth(part: Part, lines: Sequence[str]) -> Iterator[Record]:
                 if int(device["number"]) == len(ends) + 1:
                     yield _missing(part, number, len(ends))
                 continue
-            if not device["bus"] and _GPU.search(line):  # the end of the line is missing
+            if not device["bus"] and not _PROCESSOR.search(line):  # the end of the line is missing
                 yield _missing(part, number, len(ends))
                 continue
             ends[int(device["number"])] = f"gpu{gpus}" if device["bus"] else f"numa{int(device['number'])}"

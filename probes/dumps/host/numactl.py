@@ -21,6 +21,7 @@ _SIZE = re.compile(r"[ \t]*node ([0-9]{1,4}) size: ([0-9]{1,12}) MB[ \t]*$")
 _HEADING = re.compile(r"[ \t]*node((?:[ ]+[0-9]{1,4})+)[ \t]*$")
 _ROW = re.compile(r"[ \t]*([0-9]{1,4}):((?:[ ]+[0-9]{1,4})+)[ \t]*$")
 _AVAILABLE = re.compile(r"[ \t]*available: ([0-9]{1,4}) nodes? \(")
+_LEAST = 10  # the distance of a node to itself
 _SHORTEST, _LONGEST = len("0: 10"), 64 * 1024  # characters of a line
 
 
@@ -42,7 +43,7 @@ def read(part: Part) -> Iterator[Record]:
             columns, rows = found[1].split(), 0
         elif found := _AVAILABLE.match(line):
             available = int(found[1])
-        elif (found := _ROW.match(line)) and len(found[2].split()) == len(columns):
+        elif (found := _ROW.match(line)) and len(found[2].split()) == len(columns) and _are_distances(found[2]):
             pairs = zip(columns, found[2].split(), strict=True)
             distances = {f"numa{int(column)}": int(distance) for column, distance in pairs}
             _add(nodes, found[1], {"distances": cite()}, Numa(key="", distances=distances))
@@ -52,6 +53,11 @@ def read(part: Part) -> Iterator[Record]:
         yield part.cut(part.text.rstrip().count("\n"), f"after {len(nodes)} of {available} nodes")
     elif 0 < rows < len(columns):
         yield part.cut(part.text.rstrip().count("\n"), f"after {rows} of {len(columns)} rows of distances")
+
+
+def _are_distances(cells: str) -> bool:
+    """ACPI reserves 0 to 9 (6.5, 5.2.17): a smaller number is the beginning of one that is cut."""
+    return all(int(cell) >= _LEAST for cell in cells.split())
 
 
 def _add(nodes: dict[str, Numa], number: str, cites: Mapping[str, Evidence], fact: Numa) -> None:

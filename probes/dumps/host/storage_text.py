@@ -81,7 +81,7 @@ class _Reading:
     def __init__(self, part: Part) -> None:
         self.part = part
         self.unit = 0  # bytes per block in df
-        self.columns: list[tuple[int, int]] = []  # column positions of nvme list
+        self.heading, self.model = "", (0, 0)  # of nvme list: the names of the columns, the place of the model
         self.disks: list[tuple[int, str]] = []  # open entries of lsblk: indentation and name
         self.arrays: dict[str, Array] = {}
         self.last = ""
@@ -104,7 +104,7 @@ class _Reading:
             yield from self._members(int(found[1]), int(found[2]), found[3], cite)
         elif found := _LSBLK.match(line):
             yield from self._block(found, cite)
-        elif line.lstrip().startswith(("--", "/dev/nvme")):
+        elif line.lstrip().startswith(("--", "/dev/nvme")) or _is_heading(line):
             yield from self._nvme(line, cite)
         elif found := _CONTROLLER.match(line):
             yield _controller(found, cite)
@@ -183,13 +183,22 @@ class _Reading:
 
     def _nvme(self, line: str, cite: _Cite) -> Iterator[Record]:
         """A row of nvme list. The dashes above give the column widths. The third or fourth column is the model."""
-        if line.lstrip().startswith("--"):
-            self.columns = [found.span() for found in re.finditer("-+", line)]
-        elif (found := _NVME.match(line)) and len(self.columns) in (7, 8):
-            begin, end = self.columns[len(self.columns) - 5]
-            model = line[begin:end].strip()
+        if _is_heading(line):
+            self.heading = line
+        elif line.lstrip().startswith("--"):
+            columns = [found.span() for found in re.finditer("-+", line)]
+            named = (one for one in columns if self.heading[slice(*one)].strip() == "Model")
+            usual = columns[len(columns) - 5] if not self.heading and len(columns) in (7, 8) else (0, 0)
+            self.heading, self.model = "", next(named, usual)
+        elif found := _NVME.match(line):
+            model = line[slice(*self.model)].strip()
             if model and model.isprintable():
                 yield Disk(key=found[1], model=model, cites={"model": cite()})
+
+
+def _is_heading(line: str) -> bool:
+    """Whether the line has the names of the columns of nvme list."""
+    return "Model " in line and "Namespace" in line
 
 
 def _whole_of(partition: str) -> str | None:

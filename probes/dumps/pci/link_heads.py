@@ -14,9 +14,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from ....models.facts.machine import Pci
-from ....models.facts.pci_classes import AMD, MELLANOX, NVIDIA
+from ....models.facts.pci_classes import AMD, MELLANOX, NVIDIA, kind_of
 from ....models.facts.records import NotChecked, Record
 from ..core.pci_words import class_of, identity
+from .drivers import GPU_DRIVERS
 from .lspci_excerpts import ADDRESS, names_others
 
 _FARTHEST = 40  # lines between the headline and the first line about the link
@@ -148,7 +149,9 @@ def _named(fact: Pci, head: re.Match[str], heading: str) -> Pci:
         first, last = (numbers[1] or numbers[3], numbers[2] or numbers[4])
         fields |= {"vendor": int(first, 16), "device": int(last, 16)}
     known = {name: value for name, value in fields.items() if value is not None and getattr(fact, name) is None}
-    return replace(fact, key=address if address.count(":") > 1 else f"0000:{address}", **known)
+    function = replace(fact, key=address if address.count(":") > 1 else f"0000:{address}", **known)
+    foreign = function.vendor == NVIDIA and kind_of(function) == "gpu" and function.driver not in GPU_DRIVERS
+    return replace(function, driver=None) if foreign else function
 
 
 def _with_subject(record: Record, found: Mapping[str, Pci]) -> Record:

@@ -193,7 +193,7 @@ def _width(text: str) -> int | None:
 
 def _status(found: re.Match[str]) -> Mapping[str, Any]:
     """The trained link state. All bits are set if the function does not answer."""
-    lost = found[1].lower().startswith("unknown") and found[3] in ("63", "255")
+    lost = found[1].lower().startswith("unknown") and (found[3] in ("63", "255") or None)
     below = tuple(name for name, mark in (("speed", found[2]), ("width", found[4])) if mark == " (downgraded)")
     return {"lost": lost, "speed": _speed(found[1]), "width": _width(found[3]), "downgraded": below or None}
 
