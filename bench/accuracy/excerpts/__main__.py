@@ -38,6 +38,7 @@ from msgspec.structs import replace
 from bench.accuracy.excerpts.compare import Result, compare, together
 from bench.accuracy.excerpts.damage import DAMAGE
 from bench.accuracy.excerpts.excerpt import Sample, Transformation
+from bench.accuracy.excerpts.exports import EXPORTS
 from bench.accuracy.excerpts.frames import FRAMES
 from bench.accuracy.excerpts.layout import LAYOUTS
 from bench.accuracy.excerpts.pieces import PIECES
@@ -45,7 +46,7 @@ from bench.accuracy.excerpts.reading import read
 from linkgauge.models.report import Finding
 from tests.support.dump_samples import CHANGES, SAMPLES, outputs, sample_files
 
-TRANSFORMATIONS: tuple[Transformation, ...] = (*FRAMES, *LAYOUTS, *PIECES, *DAMAGE)
+TRANSFORMATIONS: tuple[Transformation, ...] = (*FRAMES, *EXPORTS, *LAYOUTS, *PIECES, *DAMAGE)
 LEAST_KEPT = 0.98
 COLUMNS = ("facts", "kept", "bare", "kept", "wrong", "new", "certain", "silent", "blind")
 

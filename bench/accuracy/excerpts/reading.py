@@ -15,7 +15,9 @@ from linkgauge.models.facts.records import Evidence, Fact, Flow, NotChecked, Obs
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Finding, Verdict
 from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps.core.archives import is_archive, unpack
 from linkgauge.probes.dumps.read import read_text
+from linkgauge.probes.host.entries import Entry
 from linkgauge.probes.host.texts import decoded
 
 AT = 1795230000.0
@@ -91,7 +93,7 @@ def _frozen(several: Mapping[T, set[int]]) -> dict[T, frozenset[int]]:
 def _read(files: tuple[File, ...]) -> Reading:
     records: list[Record] = []
     for number, file in enumerate(files):
-        text = decoded(file) if isinstance(file, bytes) else file
+        text = _text(file) if isinstance(file, bytes) else file
         if isinstance(text, str):
             records += read_text(NAME if len(files) == 1 else f"{NAME}{number}", text, AT)
         else:
@@ -105,6 +107,11 @@ def _read(files: tuple[File, ...]) -> Reading:
         lines[atom] = lines.get(atom, frozenset()) | cited
     gaps = sum(isinstance(one, NotChecked) for one in records)
     return Reading(lines, findings[False], findings[True], report.verdict, gaps)
+
+
+def _text(content: bytes) -> Entry:
+    """The text of a file, which may be compressed."""
+    return next(iter(unpack(NAME, content).values())) if is_archive(content[:512]) else decoded(content)
 
 
 @cache

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from ..lines.exported_lines import exported
 from ..lines.frames import Frame, first_block, string_frame, strip_frames, uniform_frames, without_containers
 from ..lines.markup import lines_of_outputs, without_markup
 from ..lines.quoted_lines import is_item
@@ -47,13 +48,15 @@ _BLOCK = 1 << 20  # characters whose shapes are computed at once
 _NEVER = re.compile("(?!)")
 # HTML entities
 _ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&nbsp;": " ", "&amp;": "&"}
-_MARKS = ("&lt;", "&gt;", "&quot;", "&#39;", "&#x27;")
+_MARKS = ("&lt;", "&gt;", "&quot;", "&#39;", "&#x27;", "&nbsp;")
 _TYPOGRAPHIC = str.maketrans("\u2018\u2019\u201a\u201c\u201d\u201e\u2010\u2011\u00d7", "'''\"\"\"--x")
 _ELEMENT = re.compile(r"<[a-z_]{2,40}[ >]")
 _PAGE = re.compile(r"</?(?:html|head|body|pre|code|div|span|p|br|blockquote|details|summary)(?: [^<>\n]{0,200})?/?>")
 _VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")
 _TRAILING = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
-_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)|\x00")
+_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r+(?=\n)|\x00")
+_MOJIBAKE = re.compile(r"[ÂÃ][^\x00-\x7f]|â[^\x00-\x7f]{2}")  # UTF-8 that a program took for Windows-1252
+_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u2060\ufeff\u00ad"))  # zero-width characters, soft hyphen
 
 
 def is_filler(part: Part) -> bool:
@@ -69,6 +72,8 @@ def clean(text: str) -> str:
 
     The number of lines does not change.
     """
+    if "\r" in text and "\n" not in text:
+        text = text.replace("\r", "\n")
     if "\xa0" in text or text.startswith("\ufeff"):
         text = text.removeprefix("\ufeff").replace("\xa0", " ")
     if "<pre" in text or "<code" in text or "<br" in text:
@@ -77,9 +82,16 @@ def clean(text: str) -> str:
         for escape, character in _ESCAPES.items():
             text = text.replace(escape, character)
     if not text.isascii():
-        text = text.translate(_TYPOGRAPHIC)
+        text = _MOJIBAKE.sub(_repaired, text).translate(_TYPOGRAPHIC).translate(_INVISIBLE)
     plain = _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
     return without_searched_words(plain)
+
+
+def _repaired(found: re.Match[str]) -> str:
+    try:
+        return found[0].encode("cp1252").decode()
+    except UnicodeError:
+        return found[0]
 
 
 def split(
@@ -90,7 +102,7 @@ def split(
     `origin` has the number (from 0) of the line in the file from which each line comes, if lines were joined.
     """
     text = clean(text)
-    block, others = first_block(without_containers(_TRAILING.sub("", text) if " \n" in text else text))
+    block, others = first_block(without_containers(exported(_TRAILING.sub("", text) if " \n" in text else text)))
     plain, before = without_markup(block)
     whole = replace(Part(file, 1, plain, at).unframed(plain, origin), before=before)
     kept = lines_of_outputs(plain, before)

@@ -32,7 +32,7 @@ _RECORD = re.compile(r"\{[^\n]*\"stream\"[^\n]*\}[ \t]*(?:\n|$)")
 _ANY_NUMBER = re.compile(r"([0-9]{1,8})[:-]")
 _NUMBER = re.compile(r"([0-9]{1,8})[:-](?! )")
 # cat -n, nl, less -N, the margin of an editor or of a web page
-_MARGIN = re.compile(r"[ ]{0,8}([0-9]{1,7})(?:\t|[ ]{1,2}[|│][ ]?|[ ]{1,2}(?=\[)|(?=\[)|[ ]|$)")
+_MARGIN = re.compile(r"[ ]{0,8}([0-9]{1,7})(?:\t|[ ]{1,4}[|│][ ]?|[ ]{1,2}(?=\[)|(?=\[)|[ ]|$)")
 # "node1: ", "node1 | ", "[node1] ", and "[1,0]<stdout>:" of mpirun with its job and rank
 _HOST = re.compile(  # no attributes of sysfs, and no headlines of scripts
     r"(?!(?:(?:current|max)_link_\w{5}|[Cc]ard|[Dd]evice):)"

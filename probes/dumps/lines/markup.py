@@ -33,7 +33,8 @@ _SIGNS = (" #", "\t#", "<-", "<=", "←", " //", "(!", "(?")
 # before a line
 _PROMPT = re.compile(
     r"[ \t]*(?:\S{0,119}[^\s,{}\[\]\"]|(?:\[[^\]\n]{1,60}\][ \t]?){1,3}|(?:[A-Z][a-z]{2} ){1,2}[ \d]\d [\d:.]{8,15}"
-    r"(?: [\w.-]{1,60} [\w./-]{1,60}(?:\[\d{1,9}\])?:)?|\S{10,40} [\w.-]{1,60} [\w./-]{1,60}(?:\[\d{1,9}\])?:)[ \t]#"
+    r"(?: [\w.-]{1,60} [\w./-]{1,60}(?:\[\d{1,9}\])?:)?|\S{10,40} [\w.-]{1,60} [\w./-]{1,60}(?:\[\d{1,9}\])?:"
+    r"|[\dT:.Z+-]{19,40} (?:\{[^{}\n]{1,400}\}|\S{1,200}))[ \t]#"
 )
 # A list item; a line number as grep -n, cat -n and editors write it
 _ITEM = re.compile(r"[ \t]{0,8}[-*•+][ \t]")
@@ -42,6 +43,8 @@ _FEWEST = 3  # lines with consecutive numbers. Those of cat -n have a tab behind
 _TABBED = re.compile(r"[ ]{2,7}[0-9]{1,6}\t")
 _HEAD = 1 << 11  # characters
 _EDGED = re.compile(r"[ \t]*\|[ ](.*)\|[ \t]*")
+_BOXED = re.compile(r"[|│┃║][ ](.*)[ ][|│┃║]")
+_BORDER_OF_BOX = re.compile(r"[+┌╭┏╔└╰┗╚][-─━═=]{3,400}[+┐╮┓╗┘╯┛╝]")
 _KEYS = re.compile(
     r"[ \t]*\|?[ *]*(?:key|name|field|property|attribute|parameter|metric|item|setting)[ *]*\|"
     r"[ *]*(?:value|state|status|result)[ *]*\|?[ \t]*",
@@ -52,7 +55,7 @@ _EDGE = re.compile(r"[ \t]*\|(.*)\|[ \t]*")
 
 def without_markup(text: str) -> tuple[str, Mapping[int, str]]:
     """The text without markup, and the changed lines as they were, by line number from 1."""
-    plain = _without_edges(_without_numbers(_without_items(text)))
+    plain = _without_edges(_without_numbers(_without_items(_without_box(text))))
     if "|" in text and "--" in text and _RULE.search(text):
         plain = "\n".join(_tables(plain.split("\n")))
     if "**" in text:
@@ -113,6 +116,20 @@ def _without_items(text: str) -> str:
     if all(_ITEM.match(line) or not line.strip() for line in lines):
         return "\n".join(_ITEM.sub("", line, count=1) for line in lines)
     return text
+
+
+def _without_box(text: str) -> str:
+    """The lines without a frame around all of them. The tables of tools have rules between the borders of the frame."""
+    body = text.strip("\n")
+    if not _BORDER_OF_BOX.match(body) or body.count("\n") < _FEWEST - 1:
+        return text
+    first, *inside, last = body.split("\n")
+    found = [_BOXED.fullmatch(line) for line in inside]
+    plain = [one[1].rstrip() for one in found if one]
+    borders = _BORDER_OF_BOX.fullmatch(first) and _BORDER_OF_BOX.fullmatch(last)
+    if not borders or len(plain) < len(found) or {*map(len, inside)} != {len(first)}:
+        return text
+    return text.replace(body, "\n".join(("", *plain, "")))
 
 
 def _without_edges(text: str) -> str:

@@ -76,6 +76,11 @@ _KINDS = (
     _Kind(
         re.compile(rf"{_NAME}(?=[ \t]|$)(?![ \t]{_PROGRAM}\[[0-9]{{1,8}}\]:)"), constant=True, below=True, fewest=2
     ),  # a host behind the time. In a journal, a program is behind it: the lines of different programs stay whole.
+    _Kind(re.compile(r"(?=\S*[0-9])[\w.-]{1,80}(?:/[\w.-]{1,80}){1,4}(?= |$)"), True, True, fewest=2),  # aws logs
+    _Kind(
+        re.compile(r"\{[a-z_]{1,40}=\"[^\"{}\n]{0,200}\"[^{}\n]{0,400}\}(?= |$)"), constant=True, below=True
+    ),  # logcli
+    _Kind(re.compile(rf"{_NAME}(?=\t)"), constant=True, fewest=2),  # parallel --tag
     _Kind(re.compile(rf"{_NAME} [a-z][\w.-]{{1,62}}(?= |$)"), constant=True, fewest=3),  # stern: pod and container
     _Kind(re.compile(r"\+(?=[ \tA-Za-z0-9]|$)"), constant=True, fewest=2),  # new lines of a diff
     _Kind(re.compile(r"<[0-9]{1,3}>(?=\S|[ \t])"), fewest=2),  # the priority of a line of the kernel's buffer

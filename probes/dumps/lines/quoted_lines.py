@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from .json_text import loads
 
 _LITERAL = r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')"
-_ITEM = re.compile(rf"[ \t]*(?:- )?({_LITERAL}),?[ \t]*")
+_ITEM = re.compile(rf"[ \t]*(?:- )?(b?{_LITERAL}),?[ \t]*")
 _STRING = re.compile(rf"\\.|({_LITERAL})")  # an escaped quote begins no string
 # The output of a command as a value: Ansible, runners of jobs, collectors of logs, logfmt
 _OUTPUT = re.compile(
@@ -35,8 +35,14 @@ def unfolded(lines: Sequence[str]) -> tuple[list[str], list[int]] | None:
 
 
 def is_item(line: str) -> bool:
-    """Whether the line is a string of a list, or has the output of a command of several lines as a value."""
-    return bool(_ITEM.fullmatch(line)) or any("\\n" in literal for literal in _OUTPUT.findall(line))
+    """Whether the line is a string of a list, the record of a log collector, or has an output of several lines as a
+    value.
+    """
+    if _ITEM.fullmatch(line):
+        return True
+    outputs = _OUTPUT.findall(line)
+    record = line.startswith("{") and line.rstrip().endswith("}")
+    return bool(outputs) and (record or any("\\n" in literal for literal in outputs))
 
 
 def _items(lines: Sequence[str]) -> dict[int, str]:
@@ -63,4 +69,6 @@ def _text(literal: str) -> str | None:
         text = loads(literal) if strict else ast.literal_eval(literal)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "replace")
     return text if isinstance(text, str) else None
