@@ -56,7 +56,7 @@ def _zero_width(lines: Sequence[str]) -> Iterator[str]:
 def _typescript(lines: Sequence[str]) -> Iterator[str]:
     """The file of script(1), with what the shell sends to the terminal and a word that was typed again."""
     yield f'Script started on {_DAY} 03:04:05+00:00 [TERM="xterm-256color" TTY="/dev/pts/1" COLUMNS="180" LINES="50"]'
-    yield "\x1b[?2004h\x1b]0;ann@node1: ~\x07ann@node1:~$ chekc\x08\x1b[K\x08\x1b[Kck\r"
+    yield "\x1b[?2004h\x1b]0;ann@node1: ~\x07ann@node1:~$ chxck\x08\x1b[K\x08\x1b[K\x08\x1b[Keck\r"
     yield from (f"\x1b[?2004l{line}\r" if not number else f"{line}\r" for number, line in enumerate(lines))
     yield from ("\x1b[?2004h\x1b]0;ann@node1: ~\x07ann@node1:~$ exit\r", "exit\r", f"Script done on {_DAY} 03:05:05")
 
