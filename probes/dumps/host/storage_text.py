@@ -187,7 +187,8 @@ class _Reading:
             self.heading = line
         elif line.lstrip().startswith("--"):
             columns = [found.span() for found in re.finditer("-+", line)]
-            named = (one for one in columns if self.heading[slice(*one)].strip() == "Model")
+            aligned = all(re.match(r"\S", self.heading[begin:]) for begin, _ in columns)
+            named = (one for one in columns if aligned and self.heading[slice(*one)].strip() == "Model")
             usual = columns[len(columns) - 5] if not self.heading and len(columns) in (7, 8) else (0, 0)
             self.heading, self.model = "", next(named, usual)
         elif found := _NVME.match(line):
