@@ -147,7 +147,7 @@ def _heading(plan: Plan, layout: bool = True, chosen: int = 0) -> Iterator[str]:
     yield ""
 
 
-# bench/accuracy/trainings/training_runs.py: 36 of 221 recipes; 3 of 112 of dense models
+# bench/accuracy/trainings/training_runs.py: 35 of 221 recipes; 3 of 112 of dense models
 _MIXTURES = (
     "of the published runs with mixtures of experts, one of six took longer than that, up to 2.8 times the step: "
     "measure one node first"

@@ -342,7 +342,8 @@ def test_a_slow_hop_that_only_the_kernel_names() -> None:
     blind = replace(FUNCTION, width=None, max_width=None, speed=None, max_speed=None)
     cohort = [replace(blind, key=f"0000:0{n}:00.0", parent="pci0000:80") for n in range(2, 6)]
     assert told(BRIDGE, FUNCTION, *log(line)) == [("pcie-path-bottleneck", PORT, "info")]
-    assert told(*log(line), origin="dumps") == [("pcie-path-bottleneck", PORT, "info")]
+    assert told(*log(line), origin="dumps") == [("pcie-path-bottleneck", PORT, "warning")]  # a quarter of 16 lanes
+    assert told(*log(line.replace("x4", "x8")), origin="dumps") == [("pcie-path-bottleneck", PORT, "info")]
     assert told(BRIDGE, blind, *log(line)) == [("pcie-path-bottleneck", PORT, "info")]
     (finding,) = findings(BRIDGE, blind, *cohort, *log(line))
     assert (finding.severity, finding.confidence, finding.basis) == ("critical", "likely", "kin")

@@ -42,7 +42,7 @@ _MOST_COLUMNS = 500
 _NAME = r"(?:NVIDIA (?!SMI)|Tesla |Quadro |GeForce )[A-Z0-9][\w ./-]{1,50}"
 _UUID, _BUS = (
     r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-    r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]",
+    r"[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7]",  # rows of other programs begin with a domain of four digits
 )
 _SHAPES = {
     "name": re.compile(_NAME),
@@ -101,7 +101,7 @@ def read(part: Part) -> Iterator[Record]:
             names, values = _named(line)
             columns = []
             yield from _row(names, values, partial(_block, blocks, values), part.cite(number, line), part.at)
-        elif _ROW_ALONE.match(line) and len(cells) != len(columns):
+        elif _ROW_ALONE.match(line) and len(cells) != len(columns) and not (columns and number == len(lines) - 1):
             columns, order = _columns((lines[place] for place in range(number, len(lines))), len(cells)), None
             yield _unnamed(columns, part.where(number))
         elif columns and number == len(lines) - 1 and 2 < len(cells) < len(columns):
