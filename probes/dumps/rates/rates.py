@@ -42,7 +42,7 @@ _GAPS = {
     "path": "the row names a kind of path and not its ends",
     "words": "the row has words or signs that are not understood",
 }
-_REASONS = {"invalid": Reason.NOT_MEASURED, "words": Reason.INCOMPLETE}
+_REASONS = {"invalid": Reason.NOT_MEASURED, "words": Reason.INCOMPLETE, "numbers": Reason.INCOMPLETE}
 _INVALID = "the row says how it was measured, and this does not show the rate of a link"
 
 
