@@ -82,6 +82,8 @@ def _narrow(code: str) -> Evaluate:
         able = function.max_width
         if is_unnamed(function) and _one_of_many(snapshot):
             short = ("width",) if able and (function.width or 0) < able else ()
+            if able and not short:  # then it is another line that calls it narrow: inventory/disagreement.py
+                below = tuple(name for name in below if name != "width")
             if below or short:
                 yield below_own(snapshot, function, "width" if short or "width" in below else "speed")
                 why = f"{' and '.join(below or short)} below its own, and the text does not say whose link that is"

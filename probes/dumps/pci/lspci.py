@@ -24,7 +24,7 @@ from ..core.part import Part
 from ..core.pci_words import class_of, identity
 from .drivers import GPU_DRIVERS, driver
 from .lspci_errors import DEVICE, DEVICE_STATUS, NAME, STATUS, of_device, uncorrected
-from .lspci_excerpts import ANY_LINE, end_of_function, size_of, without_address
+from .lspci_excerpts import ANY_LINE, LINK_ROW, end_of_function, size_of, without_address
 from .lspci_gaps import gaps, is_unbound, without_state
 from .lspci_hex import ROW, SETPCI, registers, space_of, verbose
 
@@ -35,7 +35,7 @@ BEGIN = (
     r"^[ \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:\"?[A-Z3][\w /.()-]{2,60}(?: \[[0-9a-f]{4}\])?|"
     r"(?:Class )?\[?[0-9a-f]{4}\]?): [^\n]|^[ \t]*(?:(?:Dev|Lnk|ACS)(?:Cap|Ctl|Sta)2?|[UC]ESta):[ \t]"
     r"|^[ \t]*Capabilities: \[[0-9a-f]{2,3}\] Express \(v"
-    rf"|{SETPCI}"
+    rf"|{SETPCI}|{LINK_ROW}"
 )
 _NO_HEADER = "!!! Unknown header type 7f"  # lspci.c: every read of the function gives ones
 _HEADER = re.compile(

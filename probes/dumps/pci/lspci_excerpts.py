@@ -36,6 +36,8 @@ ANY_LINE = (
     r"|Region [0-5]: (?:\[virtual\] )?(?:Memory|I/O ports) at |DeviceName: \S|RlxdOrd[+-] "
     r"|MaxPayload \d{3,4} bytes, MaxR|BAR \d: current size: ))"
 )
+# A row with the address of a function and its link. It begins an output: readers of sentences would leave it out
+LINK_ROW = r"^[ \t]{0,8}(?:[-*|][ ])?(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7][ \t:,|]{1,8}Lnk(?:Cap|Sta):[ \t]"
 # A port above another device: its type, or the data link state, which the device itself does not have (PCIe 5.0,
 # 7.5.3.8).
 _OF_A_PORT = re.compile(r"\) (?:Root|Downstream) Port|DLActive\+")

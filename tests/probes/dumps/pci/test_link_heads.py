@@ -6,7 +6,10 @@ from itertools import product
 
 import pytest
 
-from tests.support.texts import found_in, report_of
+from linkgauge.models.facts.machine import Pci
+from linkgauge.models.facts.reason import Reason
+from linkgauge.probes.dumps.read import read_text
+from tests.support.texts import AT, found_in, report_of
 
 LINKS = {
     "lspci": "\tLnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM L1\n\tLnkSta:\tSpeed 16GT/s, Width x{w}{mark}\n",
@@ -115,3 +118,34 @@ def test_commands_below_a_heading() -> None:
         text += "LnkCap: Port #0, Speed 16GT/s, Width x16, ASPM L1\nLnkSta: Speed 16GT/s, Width x8 (downgraded)\n\n"
     narrow = [("pcie-link-narrow", "critical", f"0000:{address}") for address in ("01:00.0", "03:00.0")]
     assert found_in(f"{text}```\n") == narrow
+
+
+STATE = "LnkCap: Speed 32GT/s, Width x4    LnkSta: Speed 32GT/s, Width x{w}{mark}"
+RATES = (
+    "~110 Gbps per lane (consistent with PCIe Gen5 x4 ~126 Gbps theoretical).",
+    "The copy reaches 3.2 GB/s instead of 12 GB/s.",
+    "gpu0 -> gpu1: 48.1 GB/s",
+)
+
+
+@pytest.mark.parametrize("before", RATES)
+@pytest.mark.parametrize("address", ["0002:01:00.0", "41:00.0", "  0002:01:00.0", "- 0002:01:00.0"])
+def test_a_row_behind_a_sentence_about_rates(before: str, address: str) -> None:
+    """The sentence does not take the row with it: the row has the width that it has alone."""
+    for w, mark in ((2, " (downgraded)"), (4, "")):
+        row = f"{address}  {STATE.format(w=w, mark=mark)}\n"
+        links = [
+            {one.width for one in read_text("text", text, AT) if isinstance(one, Pci) and one.width}
+            for text in (row, f"Measured:\n{before}\n\nThe other box:\n\n{row}")
+        ]
+        assert links == [{w}, {w}]
+
+
+def test_two_lists_that_disagree() -> None:
+    """Whether an unnamed function lost lanes, or two machines have it, the text does not say."""
+    narrow = STATE.format(w=2, mark=" (downgraded)")
+    rows = [f"0000:01:00.0  {STATE.format(w=4, mark='')}", f"0002:01:00.0  {STATE.format(w=4, mark='')}"]
+    report = report_of("\n".join(("One box:", *rows, "", "The other box:", rows[0], f"0002:01:00.0  {narrow}\n")))
+    assert report.verdict == "unknown"
+    assert [one.message for one in report.findings if one.code == "pcie-link-narrow"] == []
+    assert [one.subject for one in report.not_checked if one.reason is Reason.CONTRADICTED] == ["0002:01:00.0"]
