@@ -251,9 +251,11 @@ def written(texts: dict[str, str]) -> dict[Path, str]:
 def measured() -> dict[str, str]:
     """What the programs of bench/ print."""
     done = {
-        name: subprocess.run([sys.executable, "-m", *line], cwd=DOCS.parent, check=True, capture_output=True, text=True)
+        name: subprocess.run([sys.executable, "-m", *line], cwd=DOCS.parent, capture_output=True, text=True)
         for name, line in BENCHMARKS.items()
     }
+    if failed := [name for name, one in done.items() if "Traceback" in one.stderr or not one.stdout]:
+        sys.exit(f"{', '.join(failed)}: the program failed; nothing was written")  # a bound that is not met is written
     if lacking := [name for name, one in done.items() if "nothing to compare with" in one.stdout]:
         sys.exit(f"{', '.join(lacking)}: the published numbers in ../shared are absent; nothing was written")
     return {name: _as_block(one.stdout) for name, one in done.items()}

@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..catalog.collectives import SIMPLE, Collective, Transport, collectives, transport_of
+from ..catalog.collectives import SOMETIMES_LL128, Collective, Transport, collectives, transport_of
 from ..catalog.links import Links
 from ..catalog.nearest_collectives import Nearest, converted, library_of, median_of, startup_of, votes_of
 from ..facts.averages import median
@@ -111,7 +111,7 @@ def algorithms_of(
     `machine` is the name of a machine type. Rows that were measured on this type replace all others. `transport` is by
     default that of the machine type.
     """
-    measured = list(collectives() if rows is None else rows)
+    measured = [one for one in (collectives() if rows is None else rows) if not one.only or machine in one.machines]
     ring = attainable(grade, RING, known=links)
     if ring is None:
         raise LookupError(f"nothing is published of collectives over {grade}")
@@ -133,7 +133,7 @@ def algorithms_of(
     carrier = transport or transport_of(machine)
     between = replace(known, grade="", transport=carrier, library=library_of(grade))  # the GPU links do not matter
     far = _between([one for one in measured if one.nodes > 1], between)
-    return Algorithms(near, {op: replace(one, quickest_ll128=carrier in SIMPLE) for op, one in far.items()})
+    return Algorithms(near, {op: replace(one, quickest_ll128=carrier in SOMETIMES_LL128) for op, one in far.items()})
 
 
 def _between(rows: Sequence[Collective], known: Nearest) -> dict[str, Algorithm]:

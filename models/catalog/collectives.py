@@ -14,7 +14,7 @@ from . import load
 Transport: TypeAlias = Literal["rdma", "efa", "tcpx", "tcpxo", "slingshot"]  # rdma: InfiniBand and RoCE
 # Carriers over which NCCL uses LL128 on some machines only: Google's profiles of TCPXO are nccl-env-profile.sh with
 # NCCL_PROTO=Simple, and nccl-env-profile-ll128.sh. CSCS sets NCCL_PROTO=^LL128, Sigma2 measures with it (Olivia).
-SIMPLE: tuple[Transport, ...] = ("tcpxo", "slingshot")
+SOMETIMES_LL128: tuple[Transport, ...] = ("tcpxo", "slingshot")
 Power: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1)]
 
 
@@ -35,6 +35,7 @@ class Collective(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     platform: Text  # measured on; each platform has one vote
     transport: Transport = "rdma"  # between nodes
     machines: tuple[Text, ...] = ()  # machine types (platforms.toml) for which this row replaces those of other types
+    only: bool = False  # other machine types do not use the row
     source: Text
 
 

@@ -27,6 +27,7 @@ class Setup(Struct, frozen=True):
 
 
 HIGH, MEGA = "gcp-a3-highgpu-8g", "gcp-a3-megagpu-8g"
+RACK = "nvidia-dgx-gb200"  # GPUs of several trays
 
 SETUPS: Mapping[str, Setup] = {
     "4xA100 NV4 mesh allreduce w2": Setup("4xA100 mesh", "nvlink3", 2, 100e9),
@@ -89,7 +90,7 @@ SETUPS: Mapping[str, Setup] = {
     ),
     "2 nodes of 8xMI300X RoCE": Setup("MI300X two nodes", "xgmi", 8, 448e9, 2, 400e9),
     "2 nodes of 8xH100 Nebius": Setup("Nebius H100", "nvlink4", 8, 450e9, 2, 400e9, True, True, later=True),
-    "GB200 2 racks of 64 GPUs": Setup("OCI GB200", "nvlink5", 64, 900e9, 2, 3200e9, True),
+    "GB200 2 racks of 64 GPUs": Setup("OCI GB200", "nvlink5", 64, 900e9, 2, 3200e9, True, machine=RACK),
     "2 nodes of 8xH100 OCI": Setup("OCI H100", "nvlink4", 8, 450e9, 2, 400e9, True, True, later=True),
     # Further sources of earlier platforms. Of the sources of A3 Mega, those of Slurm and of GKE are in the catalog.
     # GPUDirect-TCPXO's profile had NCCL_NVLS_ENABLE=0 until 2025.
@@ -107,10 +108,12 @@ SETUPS: Mapping[str, Setup] = {
     # Of five later sources in alphabetical order, every second one is held back, from the second one on.
     "2 nodes of A3 Mega create fork": Setup("A3 Mega fork", "nvlink4", 8, 450e9, 2, 200e9, machine=MEGA),
     "2 nodes of p5 EKS": Setup("AWS p5 EKS", "nvlink4", 8, 450e9, 2, 400e9, True, True, "aws-p5.48xlarge", later=True),
-    "GB200 72 GPUs CoreWeave": Setup("CoreWeave GB200", "nvlink5", 72, 900e9, switched=True),
-    "GB200 2 racks of 72 GPUs CoreWeave": Setup("CoreWeave GB200", "nvlink5", 72, 900e9, 2, 3600e9, True),
-    "GB200 20 racks of 72 GPUs CoreWeave": Setup("CoreWeave GB200", "nvlink5", 72, 900e9, 20, 3600e9, True),
-    "GB300 16 GPUs OKE": Setup("OCI GB300 OKE", "nvlink5", 16, 900e9, switched=True, held_back=True, later=True),
+    "GB200 72 GPUs CoreWeave": Setup("CoreWeave GB200", "nvlink5", 72, 900e9, switched=True, machine=RACK),
+    "GB200 2 racks of 72 GPUs CoreWeave": Setup("CoreWeave GB200", "nvlink5", 72, 900e9, 2, 3600e9, True, machine=RACK),
+    "GB200 20 racks of 72 GPUs CoreWeave": Setup(
+        "CoreWeave GB200", "nvlink5", 72, 900e9, 20, 3600e9, True, machine=RACK
+    ),
+    "GB300 16 GPUs OKE": Setup("OCI GB300 OKE", "nvlink5", 16, 900e9, 1, 0.0, True, True, RACK, later=True),
     "2 nodes of 8xH200 OCI": Setup("OCI H200", "nvlink4", 8, 450e9, 2, 400e9, True),
     # Of fourteen further platforms in alphabetical order, every second one is held back, from the second one on.
     # Platforms that were held back before stay so. One was left out: its author reaches a quarter more when tuned.
@@ -128,8 +131,8 @@ SETUPS: Mapping[str, Setup] = {
     "12 nodes of 8xH100 CoreWeave": Setup("CoreWeave H100", "nvlink4", 8, 450e9, 12, 400e9, True, True, later=True),
     "2 nodes of A100 Crusoe": Setup("Crusoe A100", "nvlink3", 8, 300e9, 2, 200e9),
     "4 nodes of DGX A100": Setup("DGX A100 DeepOps", "nvlink3", 8, 300e9, 4, 200e9, held_back=True, later=True),
-    "GB200 8 GPUs A4X": Setup("GCP A4X", "nvlink5", 8, 900e9, switched=True),
-    "GB200 32 GPUs A4X": Setup("GCP A4X", "nvlink5", 32, 900e9, switched=True),
+    "GB200 8 GPUs A4X": Setup("GCP A4X", "nvlink5", 8, 900e9, switched=True, machine=RACK),
+    "GB200 32 GPUs A4X": Setup("GCP A4X", "nvlink5", 32, 900e9, switched=True, machine=RACK),
     "2 nodes of A4X Max": Setup("GCP A4X Max", "nvlink5", 4, 900e9, 2, 400e9, True, True, later=True),
     "2 nodes of 8xB200 Lambda": Setup("Lambda B200", "nvlink5", 8, 900e9, 2, 400e9, True, True, later=True),
     "2 nodes of 8xMI300X OKE": Setup("OCI MI300X", "xgmi", 8, 448e9, 2, 400e9),
@@ -152,7 +155,7 @@ SETUPS: Mapping[str, Setup] = {
     "4xA100 Polaris": Setup("Polaris", "nvlink3", 4, 300e9),
     "4 nodes of Polaris": Setup("Polaris", "nvlink3", 4, 300e9, 4, 50e9, transport="slingshot"),
     # Further sources of earlier platforms.
-    "GB200 8 GPUs OKE": Setup("OCI GB200", "nvlink5", 8, 900e9, switched=True),
+    "GB200 8 GPUs OKE": Setup("OCI GB200", "nvlink5", 8, 900e9, switched=True, machine=RACK),
     "2 nodes of 8xB200 A4, DraNet": Setup("GCP A4", "nvlink5", 8, 900e9, 2, 400e9, True, True, later=True),
     # Of five further platforms in alphabetical order, every second one is held back, from the second one on.
     "8xH100, bfloat16": Setup("bfloat16 H100", "nvlink4", 8, 450e9, switched=True),
