@@ -96,7 +96,11 @@ def startup_of(rows: Sequence[Collective], times: Callable[[Collective], float])
     """
     if not rows:
         return 0.0, 1.0
-    short, long = (median_of(rows, lambda one, x=x: _begun(one, times(one), x), 0.0) for x in _TIMES)  # type: ignore[misc]
+
+    def begun(ideal: float) -> float:
+        return median_of(rows, lambda one: _begun(one, times(one), ideal), 0.0)
+
+    short, long = map(begun, _TIMES)
     power = 1 - math.log(long / short) / math.log(_TIMES[1] / _TIMES[0])
     power = min(1.0, max(power, 0.05))
     return (short / _TIMES[0] ** (1 - power)) ** (1 / power), power

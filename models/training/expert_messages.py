@@ -16,7 +16,7 @@ from ..bandwidth.network_tiers import group, ranks_of
 from .cluster import Cluster
 from .parallelism import Job, Layout
 
-PaceOf: TypeAlias = Callable[[int, int], Pace]  # of an AllToAll by ranks and stride
+PaceOf: TypeAlias = Callable[[int], Pace]  # of an AllToAll by the number of neighbouring ranks
 # Mean bytes per number of both directions: results return in bf16 (DeepSeek-V3 technical report, 3.3.3).
 _BYTES = {"bf16": 2.0, "fp8": (1.0 + 2.0) / 2, "fp4": (0.5 + 2.0) / 2}
 
@@ -26,7 +26,7 @@ def exchange(job: Job, layout: Layout, cluster: Cluster, pace: PaceOf) -> tuple[
     width = _BYTES[layout.precision] * layout.tokens(job) * job.network.width / layout.tensor
     active, ranks = job.network.active, layout.expert
     if not layout.per_node:
-        whole = pace(ranks, 1)
+        whole = pace(ranks)
         return seconds(whole, _array(width, ranks, _targets(active, ranks))), whole.held
     levels = group(cluster.levels, ranks, 1)
     near = [one for one in levels if one.name == cluster.inside]
@@ -35,7 +35,7 @@ def exchange(job: Job, layout: Layout, cluster: Cluster, pace: PaceOf) -> tuple[
     received = _targets(active, ranks) * inside / max(1, ranks - 1)  # by all GPUs of a node for each of its tokens
     parts = [(0.0, "")]
     if inside > 1:
-        within = pace(inside, 1)
+        within = pace(inside)
         parts.append((seconds(within, _array(width, inside, received * (inside - 1) / inside * nodes)), within.held))
     if nodes > 1:
         most = min(nodes, job.network.node_limit or nodes)

@@ -27,7 +27,7 @@ SHORT_NAMES = {
     "interleave": "interleave",
     "recompute": "recomputed",
 }
-# Words of a layout: the field of Layout and its value.
+# Words of a layout: the field of Layout and its value. A layout is written with the first of equal words.
 FLAGS: dict[str, tuple[str, bool | str]] = {
     "recompute": ("recompute", True),
     "fp8": ("precision", "fp8"),
@@ -42,6 +42,7 @@ FLAGS: dict[str, tuple[str, bool | str]] = {
     "graphs": ("graphs", "step"),
     "fused": ("fused", True),
 }
+_EQUAL = ("hybridep",)  # the same as an earlier word
 
 
 class Impossible(ValueError):
@@ -128,7 +129,7 @@ class Layout(Struct, frozen=True):
         words = [
             word
             for word, (field, value) in FLAGS.items()
-            if getattr(self, field) == value and not (word == "recompute" and self.recomputed) and word != "hybridep"
+            if getattr(self, field) == value and word not in _EQUAL and not (word == "recompute" and self.recomputed)
         ]
         return ",".join([*(f"{short}={value}" for short, value in listed), *words])
 

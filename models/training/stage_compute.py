@@ -28,7 +28,8 @@ _LAUNCH = 12.2e-3
 # kernels that quantize inside make them shorter (Megatron-LM, examples/moe_recipes; Megatron-Bridge, 26.04 and 26.06).
 _ATTENTION, _SENT, _SPLIT = 0.75, 0.7, 1.2
 _QUANTIZED, _FUSED = 1.1, 0.6
-# GB300 may use 1400 W, GB200 1200 W of the same peak rate: equal layouts need 0.80 to 0.88 of the time.
+# GB300 may use 1400 W, GB200 1200 W, with the same peak rate (NVIDIA's data sheets). With equal layouts GB300 needs
+# 0.80 to 0.88 of the time (Megatron-LM, examples/moe_recipes and pull request 5728).
 _POWER = {"GB300": 1.3}
 _GRADIENT = 8  # bytes of a gradient in fp32 that each micro-batch reads and writes
 

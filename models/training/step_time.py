@@ -184,8 +184,8 @@ def _expert(job: Job, layout: Layout, cluster: Cluster, paces: Paces) -> tuple[f
     if layout.expert == 1 or not network.experts:
         return 0.0, ""
 
-    def pace(ranks: int, stride: int) -> Pace:
-        return _pace("alltoall", ranks, stride, cluster, paces)
+    def pace(ranks: int) -> Pace:
+        return _pace("alltoall", ranks, 1, cluster, paces)
 
     took, held = exchange(job, layout, cluster, pace)
     share = sizes.expert_layers(network) / network.layers

@@ -231,7 +231,9 @@ def _limit_severity(snapshot: Snapshot, event: Event, better: int) -> Severity:
 
 
 def _has_fewer_lanes(event: Event) -> bool:
-    """Whether the driver of a NIC or a GPU says that the device got fewer lanes than it has: half its rate or less."""
+    """Whether the driver of a NIC or a GPU says that the device got fewer lanes than it has, or the PCI core that a
+    device with 16 lanes got at most four.
+    """
     found = _LANES_OF_FAST.search(event.text or "")
     return found is not None and (found["got"] is None or int(found["got"]) < int(found["of"]))
 

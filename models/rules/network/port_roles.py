@@ -20,7 +20,7 @@ from ..gpu.missing import whole
 from .ports import AnyPort, cohort, function_of, is_used, once_per_port, product, real, up
 
 _SMALLEST_COHORT = 2
-_RAILS = 8  # GPUs of a machine with one NIC each, of which one may be missing
+_RAILS = 8  # a machine with a NIC for each GPU and at least so many GPUs may lack one NIC
 
 
 class Role(Struct, frozen=True):

@@ -56,10 +56,9 @@ def test_context_ranks_share_tokens_and_gather_keys_and_values() -> None:
     whole = replace(layout, context=1, data=32)
     assert memory_of(LONG, layout).activations == pytest.approx(memory_of(LONG, whole).activations / 8)
     assert memory_of(LONG, layout).states == memory_of(LONG, whole).states
-    compute, fewer = step.compute, step_of(LONG, whole, POD).compute  # 32 instead of 256 micro-batches add gradients
-    assert compute - fewer == pytest.approx(
-        8 * 68.5e9 / 8 * (LONG.sequences // 4 - LONG.sequences // 32) / 3.35e12, rel=0.01
-    )
+    more = LONG.sequences // 4 - LONG.sequences // 32  # micro-batches, which add their gradients in fp32
+    gradients = 8 * sizes.outside_experts(LONG.network) / 8 * more / (POD.gpu.memory_rate or 0)
+    assert step.compute - gradients == pytest.approx(step_of(LONG, whole, POD).compute)
 
 
 def test_a_sweep_divides_long_sequences_only() -> None:
@@ -111,8 +110,8 @@ def test_a_token_crosses_the_network_once_per_node() -> None:
     assert near == pytest.approx(exchange(DEEPSEEK, inside, H800, pace)[0])
 
 
-def pace(ranks: int, stride: int) -> Pace:
-    return pace_of("alltoall", group(H800.levels, ranks, stride), H800.algorithms, H800.inside)
+def pace(ranks: int) -> Pace:
+    return pace_of("alltoall", group(H800.levels, ranks), H800.algorithms, H800.inside)
 
 
 def test_dualpipe_hides_expert_messages_and_stores_two_stages() -> None:
@@ -245,18 +244,13 @@ def test_messages_to_experts_overlap_with_compute() -> None:
 
 def test_experts_are_whole_on_neighbouring_gpus_of_a_stage() -> None:
     """Megatron Core with expert tensor parallelism of 1: 32 ranks of experts are 4 nodes, with tp=1 as with tp=2."""
-    job, states = Job(networks()["deepseek-v3"], 8192 * 4096, 4096), []
+    job, states, times = Job(networks()["deepseek-v3"], 8192 * 4096, 4096), [], []
     for tensor in (1, 2):
         layout = Layout(tensor, 8, 32 // tensor, expert=32, zero=0)
-        ranks: list[tuple[int, int]] = []
-
-        def pace(*asked: int, asked_of: list[tuple[int, int]] = ranks) -> Pace:
-            asked_of.append((asked[0], asked[1]))
-            return pace_of("alltoall", group(POD.levels, *asked), POD.algorithms, POD.inside)
-
-        exchange(job, layout, POD, pace)
-        assert ranks == [(32, 1)]
+        took, _ = exchange(job, layout, H800, pace)
+        times.append(took * tensor)  # a tensor rank sends its part of the tokens
         states.append(memory_of(job, layout).states)
+    assert times[0] == pytest.approx(times[1], rel=0.05)  # but for the startup time
     others = sizes.outside_experts(job.network) * 8 / 61 + sizes.embedding(job.network)  # only these are halved
     assert states[0] - states[1] == pytest.approx(state_bytes(others / 2, 32, 0))
     assert Layout(8).expert_shards == Layout(1, expert=8).expert_shards == 8
