@@ -89,10 +89,10 @@ def _of_cloud(lines: Sequence[str]) -> Iterator[str]:
     yield json.dumps({"timestamp": 1795230000000, "severity": "INFO", "message": "\n".join(lines) + "\n"})
 
 
-def _csv(lines: Sequence[str], quoting: int) -> Iterator[str]:
+def _csv(lines: Sequence[str], quoted: bool) -> Iterator[str]:
     """The table of a log viewer: one row per line of the log."""
     text = io.StringIO()
-    rows = csv.writer(text, quoting=quoting, lineterminator="\n")  # type: ignore[arg-type]
+    rows = csv.writer(text, quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL, lineterminator="\n")
     rows.writerow(("Time", "Host", "Message"))
     rows.writerows((f"{_DAY}T{_clock(number)}.000Z", "node1", line) for number, line in enumerate(lines))
     yield from text.getvalue().rstrip("\n").split("\n")
@@ -157,8 +157,8 @@ EXPORTS: tuple[Transformation, ...] = (
     whole("JSON lines, log", _each(_fluent)),
     whole("JSON lines, journal", _each(_journal)),
     whole("JSON record", _of_cloud),
-    whole("CSV", lambda lines: _csv(lines, csv.QUOTE_MINIMAL)),
-    whole("CSV, quoted", lambda lines: _csv(lines, csv.QUOTE_ALL)),
+    whole("CSV", lambda lines: _csv(lines, quoted=False)),
+    whole("CSV, quoted", lambda lines: _csv(lines, quoted=True)),
     whole("diff", _diff),
     whole("YAML", _yaml),
     whole("YAML list", _yaml_list),

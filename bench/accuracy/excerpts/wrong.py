@@ -104,9 +104,7 @@ def _is_of_damage(atom: Atom, both: Both) -> bool:
     if _value(atom) in both.values and misnamed(atom.key, both.sample, excerpt):
         return True
     if atom.kind in _FAULTS and any(line in excerpt.changed for line in both.lines(atom)):
-        faults = (rows for one, rows in both.base.lines.items() if one.kind in _FAULTS)
-        if any(_cites(rows, excerpt.changed, both) for rows in faults):
-            return True
+        return any(one.kind in _FAULTS and _cites(rows, excerpt.changed, both) for one, rows in both.base.lines.items())
     if not excerpt.digits:
         return False
     same = any((one.kind, one.field) == (atom.kind, atom.field) for one in both.base.atoms)
