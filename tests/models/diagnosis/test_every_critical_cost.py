@@ -44,10 +44,9 @@ def findings(snapshot: Snapshot) -> Iterator[Finding]:
 @pytest.mark.parametrize("name", EACH)
 def test_each_critical_finding_has_a_cost(name: str) -> None:
     snapshot = snapshot_of(name)
-    for finding in findings(snapshot):
-        [weighed], together = weigh(snapshot, [finding])
+    all_at_once, _ = weigh(snapshot, [*findings(snapshot)])
+    for finding, weighed in zip(findings(snapshot), all_at_once, strict=True):
         text = cost_lines(weighed)
-        assert (weighed.cost, weighed.impact) == (together.cost, together.factors)
         if weighed.cost == "slower":
             assert max(weighed.impact.values()) > SHOWN
             assert "times as long" in text[0]
@@ -58,6 +57,16 @@ def test_each_critical_finding_has_a_cost(name: str) -> None:
         else:
             said = {"unknown": "not known", "cannot run": "no job can use all GPUs of this node"}
             assert text[0] == said[weighed.cost]
+
+
+@pytest.mark.parametrize("name", ["hgx-h100", "vm-h100"])
+def test_the_cost_of_a_finding_does_not_depend_on_others(name: str) -> None:
+    snapshot = snapshot_of(name)
+    all_at_once, _ = weigh(snapshot, [*findings(snapshot)])
+    for finding, among_others in zip(findings(snapshot), all_at_once, strict=True):
+        [alone], together = weigh(snapshot, [finding])
+        assert alone == among_others
+        assert (alone.cost, alone.impact) == (together.cost, together.factors)
 
 
 def test_report_metrics_and_page_have_the_cost_of_each_finding() -> None:
