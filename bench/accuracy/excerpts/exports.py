@@ -9,6 +9,7 @@ import gzip
 import html
 import io
 import json
+import quopri
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
@@ -30,6 +31,11 @@ def _mail(lines: Sequence[str]) -> Iterator[str]:
     yield from ("Thanks, this is what I get now:", "", "On Sat, Nov 21, 2026 at 3:04 AM Ann <ann@example.org> wrote:")
     yield from (f"> {line}" if line else ">" for line in lines)
     yield from ("", "--", "Ann")
+
+
+def _quoted_printable(lines: Sequence[str]) -> Iterator[str]:
+    """As mail archives show the source of a mail: RFC 2045, 6.7."""
+    yield from quopri.encodestring("\n".join(lines).encode()).decode().split("\n")
 
 
 def _chat(lines: Sequence[str]) -> Iterator[str]:
@@ -144,6 +150,7 @@ def _cut_right(sample: Sample, chance: Random) -> Iterator[Excerpt]:
 EXPORTS: tuple[Transformation, ...] = (
     whole("quote in a quote, with blanks", _each(lambda number, line: f"> > {line}")),
     whole("mail", _mail),
+    whole("mail, quoted-printable", _quoted_printable),
     whole("chat", _chat),
     whole("HTML entities", _entities),
     whole("smart quotes", _smart),

@@ -7,6 +7,7 @@ from its form. So this is a proposal: the caller keeps it only if the readers re
 
 from __future__ import annotations
 
+import quopri
 import re
 from collections.abc import Iterator, Sequence, Set
 from itertools import pairwise
@@ -26,6 +27,8 @@ _START = re.compile(r"[^A-Za-z]*[A-Za-z].{0,5}")
 _ERROR, _INDENTED = re.compile(r"\S.{0,80}?(?:ERROR|WARN|FAIL|[Ee]rror|[Ff]ailed)"), re.compile(r"[ ]{2,12}[A-Za-z]")
 _MANY = 0.8  # share of full lines above which the text is a table with rows of equal length
 _REGISTER = re.compile(r"[ ]{1,40}(?:Dev|Lnk|Slt)(?:Cap|Ctl|Sta)2?:")  # lspci
+_SHORTEST_SOFT, _LONGEST_SOFT = 73, 76  # characters of a line that ends in "=" (RFC 2045, 6.7)
+_ESCAPED = re.compile(r"=(?:3D|09|C2=A0|20$)", re.MULTILINE)  # an equals sign or a blank in such a mail
 _EDGES, _OPENS = ("|", "+"), ("{", "[", "<")  # of a table; of JSON and XML
 
 
@@ -44,10 +47,15 @@ def joined(text: str) -> Iterator[Joined]:
     """The text with its lines joined in each way in which it can have been wrapped."""
     body = text.rstrip("\n")
     lines, end = body.split("\n"), text[len(body) :]
+    soft, escaped = _soft(lines), len(_ESCAPED.findall(text))
+    if soft or escaped:
+        whole = _join([line[:-1] if number in soft else line for number, line in enumerate(lines)], soft, "", 1, end)
+        trust = 2 if soft or escaped >= _FEWEST else 1
+        yield Joined("\n".join(map(_of_mail, whole.text.split("\n"))), whole.origin, trust)
     width = max(map(len, lines))
-    rows, whole = continued(lines) if "|" in text else (set[int](), False)
+    rows, closed = continued(lines) if "|" in text else (set[int](), False)
     if rows:
-        yield _join(lines, rows, "" if whole else " ", 1 + whole, end)
+        yield _join(lines, rows, "" if closed else " ", 1 + closed, end)
     if errors := _unfinished(lines):
         yield _join(lines, errors, " ", 2, end)
     if not _NARROWEST <= width <= _WIDEST or len(lines) < 2:
@@ -66,6 +74,20 @@ def joined(text: str) -> Iterator[Joined]:
     if len(edged := _edged(lines)) >= _FEWEST and not edged <= full:
         yield _join(lines, edged, " ", 2, end)
     yield from (*at_width, *by_words) if trust or width >= min(_USUAL) else (*by_words, *at_width)
+
+
+def _soft(lines: Sequence[str]) -> set[int]:
+    """The lines of a mail in "quoted-printable" that continue on the next line."""
+    ends = {
+        number
+        for number, line in enumerate(lines[:-1])
+        if line.endswith("=") and not line.endswith("==") and _SHORTEST_SOFT <= len(line) <= _LONGEST_SOFT
+    }
+    return ends if len(ends) >= _FEWEST or any(len(lines[number]) == _LONGEST_SOFT for number in ends) else set()
+
+
+def _of_mail(line: str) -> str:
+    return quopri.decodestring(line.encode()).decode("utf-8", "replace").replace("\n", " ")
 
 
 def _unfinished(lines: Sequence[str]) -> set[int]:

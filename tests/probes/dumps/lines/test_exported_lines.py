@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import quopri
 
 import pytest
 
+from linkgauge.models.facts.machine import Setting
 from linkgauge.probes.dumps.lines.exported_lines import exported
 from linkgauge.probes.dumps.read import read_text
-from tests.support.texts import found_in
+from tests.support.texts import found_in, report_of
 
 LINES = ("GPU 0: NVIDIA H200", *(f"\t Link {link}: 26.562 GB/s" for link in range(17)), "\t Link 17: <inactive>")
 JOURNAL = {"__REALTIME_TIMESTAMP": "1795230000000000", "_HOSTNAME": "n1", "SYSLOG_IDENTIFIER": "a", "_PID": "7"}
@@ -76,3 +78,19 @@ def test_removed_lines_of_a_diff_are_no_present_state() -> None:
         "-\t Link 0: <inactive>",
         "\t Link 0: 26.562 GB/s",
     ]
+
+
+@pytest.mark.parametrize("before", ["", "A degree sign: 38 \u00b0C\n", "NCCL_NET = Socket\n"])
+def test_a_mail_in_quoted_printable(before: str) -> None:
+    """A line of 76 characters ends in "=" and continues on the next line."""
+    row = f"{' ' * 8}{'Laser output power low alarm':<42}: On  {' ' * 40}and it goes on"
+    mail = quopri.encodestring(f"{before}{TEXT}{row}\n".encode()).decode()
+    assert "=\n" in mail
+    assert fault(mail)
+    assert report_of(mail).verdict == "failed"
+
+
+@pytest.mark.parametrize("text", ["NCCL_NET=Socket\n", f"{'=' * 76}\nNCCL_NET=Socket\n"])
+def test_other_equals_signs_are_kept(text: str) -> None:
+    values = [one.value for one in read_text("text", text, 0.0) if isinstance(one, Setting)]
+    assert values == [text.rstrip().rpartition("=")[2]]
