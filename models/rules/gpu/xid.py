@@ -31,6 +31,8 @@ _ASKED: Mapping[str, str] = {
     "system reboot": "a restart of the whole system",
 }
 _MILD = ("drain P2P", "recover IMEX domain")
+_HOUSEKEEPING = (14, 93, 106, 107, 154, 162, 163, 164)  # nobody caused them
+_LOOK = "look at the log of the program; if other programs get it on this GPU alone, test the GPU (dcgmi diag -r 3)"
 # The catalog's column "Xid 154 linkage" is about A100, H100, B100 and GB200: GPUs with HBM since PCIe 4.
 _FIRST_PCIE, _FIRST_RELEASE = 4, 565  # the first release that reports a recovery action
 
@@ -41,7 +43,8 @@ def of_gpu(snapshot: Snapshot, event: Event) -> bool:
 
 
 def xid(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
-    """The driver logged an Xid that needs an action. Xids that a program causes are not faults of the node.
+    """The driver logged an Xid that needs an action. Xids that a program causes are not faults of the node: only a text
+    that somebody pasted is answered with what they mean.
 
     The Xids of a missing GPU are evidence of the finding that reports it as missing.
     """
@@ -57,7 +60,9 @@ def xid(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
 @once_per_snapshot
 def _errors(snapshot: Snapshot) -> Callable[[str | None], list[LoggedError]]:
     """The Xids of each GPU, or what the driver asks for. Each GPU is evaluated once."""
-    return cache(lambda subject: _xids(snapshot)(subject) or _recovery(snapshot, subject))
+    return cache(
+        lambda subject: _xids(snapshot)(subject) or _recovery(snapshot, subject) or _of_programs(snapshot, subject)
+    )
 
 
 @once_per_snapshot
@@ -76,6 +81,19 @@ def _of_gpu(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
         severity: Severity = "info" if past or _is_harmless(snapshot, event) else meaning.severity
         found.append(LoggedError(event, severity, meaning.says, meaning.action, meaning.source, past))
     return sorted(found, key=worst_first)
+
+
+def _of_programs(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
+    """The Xids in a dump that programs or housekeeping cause, newest first."""
+    if snapshot.origin != "dumps":
+        return []
+    logged = ((event, _meaning(event)) for event in events_about(snapshot, subject, "xid"))
+    mild = [
+        LoggedError(event, "info", row.says, _LOOK, row.source)
+        for event, row in logged
+        if row.severity is None and event.code not in _HOUSEKEEPING
+    ]
+    return sorted(mild, key=worst_first)
 
 
 def _meaning(event: Event) -> Xid:

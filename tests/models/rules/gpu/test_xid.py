@@ -20,6 +20,7 @@ from tests.support.nodes.event_logs import NOW, findings, log, told
 from tests.support.nodes.gpu_facts import NOW as WHOLE
 from tests.support.nodes.gpu_facts import address, board, function
 from tests.support.nodes.gpu_facts import findings as evaluated
+from tests.support.texts import report_of
 
 R580 = Driver(key="nvidia", version="580.95.05", gpus=8)
 
@@ -188,3 +189,15 @@ def test_the_gpu_with_both_xids_is_no_bystander() -> None:
     assert (own.subject, own.severity, own.observed) == (address(1), "critical", 145)
     assert own.message.endswith("; also Xid 149")
     assert (other.subject, other.severity) == (address(2), "info")
+
+
+@pytest.mark.parametrize(("code", "shown"), [(8, True), (13, True), (31, True), (43, True), (154, False), (14, False)])
+def test_the_xid_of_a_program_in_a_pasted_log_is_named(code: int, shown: bool) -> None:
+    report = report_of(f"{line(3, code)}\n")
+    assert [(one.code, one.severity, one.observed) for one in report.findings] == [("gpu-xid", "info", code)] * shown
+    assert report.verdict == "ok"
+
+
+def test_the_xid_of_a_program_does_not_hide_another() -> None:
+    report = report_of(f"{line(3, 13)}\n{line(3, 79)}\n{line(3, 43)}\n")
+    assert [(one.code, one.severity) for one in report.findings] == [("gpu-xid", "critical")]
