@@ -89,6 +89,7 @@ from .pcie import (
     own_capability,
     partial_dumps,
     pcie,
+    uplinks_in_files,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -98,6 +99,7 @@ RULES: tuple[Rule, ...] = (
     *emulated_tree.RULES,
     *lone_ports.RULES,
     *partial_dumps.RULES,
+    *uplinks_in_files.RULES,
     *access_denied.RULES,
     *not_responding.RULES,
     *missing.RULES,

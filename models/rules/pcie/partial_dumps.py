@@ -6,6 +6,7 @@ such a dump does not show. Therefore the confidence is "likely".
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -27,7 +28,7 @@ _ENDPOINTS = {"gpu": "pcie-link-narrow", "nic": "pcie-link-narrow", "nvme": "sto
 _COMPLETE = "sudo lspci -vv, all of it: each function under its address, and the port above it"
 _ALL_LANES = 16  # of a slot
 # A place in a file is no address: "text:12", "text:1.12" within a string on line 1
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:([0-9a-f]{2}):([0-9a-f]{2}\.[0-7])")
 
 
 def is_unnamed(function: Pci) -> bool:
@@ -80,7 +81,7 @@ def _narrow(code: str) -> Evaluate:
     def evaluate(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
         below = function.downgraded or ()
         able = function.max_width
-        if is_unnamed(function) and _one_of_many(snapshot):
+        if is_unnamed(function) and _one_of_many(snapshot) and not _is_called_narrow(function):
             short = ("width",) if able and (function.width or 0) < able else ()
             if able and not short:  # then it is another line that calls it narrow: inventory/disagreement.py
                 below = tuple(name for name in below if name != "width")
@@ -106,6 +107,18 @@ def _narrow(code: str) -> Evaluate:
             )
 
     return evaluate
+
+
+def _is_called_narrow(function: Pci) -> bool:
+    """Whether lspci calls the width of a function that is alone on its link "downgraded".
+
+    Ports with a narrow device below them are left out: those of a processor are on the first bus, and those of a
+    switch have other device numbers, except for the first.
+    """
+    found = _ADDRESS.fullmatch(function.key)
+    alone = bool(found and found[1] != "00" and found[2] == "00.0")
+    less = function.width is not None and function.width < (function.max_width or math.inf)
+    return alone and less and "width" in (function.downgraded or ())
 
 
 def below_own(snapshot: Snapshot, function: Pci, what: str) -> Finding:
@@ -138,10 +151,12 @@ def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
     name = "a device" if is_unnamed(function) else function_name(snapshot, function)
     able = f"its own x{function.max_width}" if function.max_width else "its own width"
     alike = _alike(snapshot, function)
+    meant = alike or is_gigabit(function)
+    certain = not is_unnamed(function) or not _one_of_many(snapshot)
     return Finding(
         code=code,
-        severity="info" if alike or is_gigabit(function) else "warning" if code.startswith("storage") else "critical",
-        confidence="likely",
+        severity="info" if meant else "warning" if code.startswith("storage") or not certain else "critical",
+        confidence="likely" if certain else "possible",
         subject=function.key,
         subject_name=None if is_unnamed(function) else name,
         fact=f"runs on x{function.width} of its x{function.max_width}" if function.max_width else None,

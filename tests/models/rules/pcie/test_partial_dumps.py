@@ -32,3 +32,36 @@ def test_equal_functions_at_their_full_width_have_no_finding() -> None:
 def test_a_place_within_a_string_is_no_address() -> None:
     text = json.dumps({"stdout": f"{HEADING}\n{ROW}"})
     assert found_in(text) == [("pcie-link-narrow", "critical", "text:1.2")]
+
+
+def listing(state: str, address: str = "1f:00.0") -> str:
+    """A narrow function, and others with all their lanes: ports may be among them."""
+    link = "    LnkCap: Speed 32GT/s, Width x16\n    LnkSta: Speed 32GT/s, {}\n"
+    return (
+        f"$ lspci -s {address} -vv | grep Lnk\n{link.format(state)}"
+        f"$ lspci -s 08:00.0 -vv | grep Lnk\n{link.format('Width x16')}"
+    )
+
+
+@pytest.mark.parametrize("end", ["", "   # half", " \u274c"])
+def test_a_function_alone_on_its_link_that_lspci_calls_narrow(end: str) -> None:
+    report = report_of(listing(f"Width x8 (downgraded){end}"))
+    assert [(one.code, one.severity, one.confidence) for one in report.findings] == [
+        ("pcie-link-narrow", "warning", "possible")
+    ]
+    assert report.verdict == "degraded"
+
+
+@pytest.mark.parametrize("address", ["00:1c.0", "1f:01.0", "00:00.0"])
+def test_a_function_that_may_be_a_port_is_not_judged(address: str) -> None:
+    report = report_of(listing("Width x8 (downgraded)", address))
+    assert {one.severity for one in report.findings} == {"info"}
+    assert report.verdict == "unknown"
+
+
+@pytest.mark.parametrize(("lanes", "read"), [(4, True), (8, True), (2, True), (16, True), (1, False), (3, False)])
+def test_a_width_at_the_end_of_the_text(lanes: int, read: bool) -> None:
+    """Behind "x1" a digit can be missing."""
+    report = report_of(f"LnkCap: Port #0, Speed 32GT/s, Width x32\nLnkSta: Speed 32GT/s, Width x{lanes}")
+    assert [one.observed for one in report.findings] == ([lanes] if read else [])
+    assert report.verdict == ("failed" if read else "unknown")
