@@ -105,12 +105,14 @@ def wrap(text: str, width: int) -> list[str]:
 def hanging(first: str, text: str, width: int, indent: int | None = None) -> Iterator[str]:
     """`first` and the text in one line. Further lines are indented to the start of the text, or by `indent` columns.
 
-    If a word of the text does not fit behind `first`, the whole text is below it.
+    The whole text is below it if a word does not fit behind `first`, or if the text is longer than the rest of the line
+    and that is less than half of the width.
     """
     width = limited(width)
     column = cells(first) if indent is None else indent
     room = width - max(column, cells(first))
-    if column < cells(first) and max(map(cells, text.split(" "))) > room:
+    narrow = room < width / 2 and cells(text) > room
+    if column < cells(first) and (narrow or max(map(cells, text.split(" "))) > room):
         yield first.rstrip()
         yield from (f"{' ' * column}{line}" for line in wrap(text, width - column))
         return
