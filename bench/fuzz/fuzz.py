@@ -98,11 +98,11 @@ def fuzz(name: str, number: Number, inputs: int) -> Outcome:
     return outcome
 
 
-def mutated(name: str, inputs: int, seed: int) -> Outcome:
-    """Fuzz one reader, and measure the growth of its time."""
+def mutated(name: str, inputs: int, seed: int, growth: bool) -> Outcome:
+    """Fuzz one reader, and measure the growth of its time if asked to."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     outcome = Outcome(name) if name == SHARED else fuzz(name, inputs_of(name, seed), inputs)
-    if name != ARCHIVES:
+    if growth and name != ARCHIVES:
         reader = next((one for one in READERS if one.name == name), None)
         outcome.growth, found = grows(reader, samples()[name] if reader else ())
         outcome.failures += [(one, b"") for one in found]
@@ -143,6 +143,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("readers", nargs="*", metavar="READER", help=f"of {', '.join(NAMES)}; default: all")
     parser.add_argument("--inputs", type=int, default=100_000, help="for each reader")
+    parser.add_argument("--no-growth", dest="growth", action="store_false", help="no longer and longer texts")
     parser.add_argument("--engine", choices=("mutate", "atheris"), default="mutate")
     parser.add_argument("--seconds", type=int, default=60, help="for each reader, of atheris")
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -165,7 +166,7 @@ def main() -> int:
     if args.save:
         save.mkdir(parents=True, exist_ok=True)
     work = (
-        partial(mutated, inputs=args.inputs, seed=args.seed)
+        partial(mutated, inputs=args.inputs, seed=args.seed, growth=args.growth)
         if args.engine == "mutate"
         else partial(guided, seconds=args.seconds, seed=args.seed, save=save)
     )
