@@ -83,4 +83,6 @@ def why_unknown(report: Report) -> tuple[str, bool]:
         return "Two sources disagree on the state of a device.", True
     if any(gap.reason is Reason.INCOMPLETE for gap in report.not_checked):
         return "A part of the input is missing or was not read. The rest shows no fault.", True
+    if any(finding.severity == "info" for finding in report.findings):
+        return "What was read is only information: it could not have shown a fault.", False
     return "Nothing could be judged.", False
