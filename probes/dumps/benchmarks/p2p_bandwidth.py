@@ -26,7 +26,7 @@ BEGIN = (
     r"^[ \t]*(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test\]|P2P Connectivity Matrix"
     r"|(?:Unid|Bid)irectional [Pp]2[Pp]=(?:Ena|Disa)bled [Bb]andwidth |[Pp]2[Pp]=(?:Ena|Disa)bled Latency "
     r"|Device: \d{1,4}, .{1,100}, pciBusID: |Device=\d{1,4} CAN(?:NOT)? Access Peer Device"
-    r"|> Peer access from .{1,100}\(GPU\d{1,3}\) ->"
+    r"|(?:> )?Peer access from .{1,100}\(GPU\d{1,3}\) ->"
     r"|(?:[|][ \t]*)?D\\D(?:[ \t|]+[0-9]{1,3}){2,64}[ \t|]*$)"
 )
 _OUT, _BACK = ("gpu{row}", "gpu{column}"), ("gpu{column}", "gpu{row}")
@@ -57,7 +57,7 @@ _COLUMNS = re.compile(r"[ \t|]*D\\D[ \t|]+[0-9]")
 _CONNECTED = re.compile(r"\s*P2P Connectivity Matrix\s*")
 _REFUSED = re.compile(r"\s*Device=(\d{1,4}) CANNOT Access Peer Device=(\d{1,4})\s*")
 _ACCESS = re.compile(  # deviceQuery.cpp, simpleP2P.cu
-    r"^[ \t]{0,20}> Peer access from (?P<name>[^\n]{1,80}?) \(GPU(?P<gpu>\d{1,3})\) ->"
+    r"^[ \t]{0,20}(?:> )?Peer access from (?P<name>[^\n]{1,80}?) \(GPU(?P<gpu>\d{1,3})\) ->"
     r" (?P<peer>[^\n]{1,80}?) \(GPU(?P<to>\d{1,3})\) : (?P<able>Yes|No)[ \t]*$",
     re.MULTILINE,
 )
