@@ -232,8 +232,7 @@ def _subsystem(found: re.Match[str]) -> Mapping[str, Any]:
     return {"subvendor": int(found[1], 16), "subdevice": int(found[2], 16)}
 
 
-# The width needs a delimiter after it: in a truncated text, "x1" can be the beginning of "x16". No width begins with
-# "x4", so there the text may end.
+# In a truncated text, "x1" can be the beginning of "x16": a delimiter must follow. No other width begins with "x4".
 _END = r"(?:(?=[,\s(`;.)])|(?<=x[248])\Z|(?<=x(?:16|32))\Z)"
 _GT = r"(\d{1,3}(?:\.\d{1,2})?|(?i:unknown))(?:GT/s)?"
 _STATUS = re.compile(rf"LnkSta:\s+Speed[ =]{_GT}( \(\w+\))?,? Width[ =]x(\d{{1,3}})(?:( \(\w+\))|{_END})")
