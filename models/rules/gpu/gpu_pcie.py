@@ -129,7 +129,7 @@ def with_all_lanes(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding | NotChecke
         yield NotChecked(
             what="Gpu.pcie_width",
             subject=subject_of(gpu),
-            reason=Reason.NOT_MEASURED,
+            reason=Reason.INCOMPLETE,
             detail=f"the link has {_lanes(width)}; the text does not say how many lanes the GPU supports",
             how="nvidia-smi -q -i 0 (Link Width: Max), or lspci -vv of the GPU and of the port above it",
         )

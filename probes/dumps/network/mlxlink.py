@@ -88,6 +88,8 @@ def _below_both(part: Part) -> Iterator[NotChecked]:
         name, value = entry(line) or ("", "")
         if name == "speed":
             speed, able = _gigabits(value), 0.0
+        elif name == "width" and (width := _LANES.fullmatch(value)):
+            speed *= int(width[1]) / _FOUR
         elif _ENABLED.fullmatch(name):
             able = max(map(_gigabits, _listed(value)), default=0.0)
         elif _OF_CABLE.fullmatch(name) and speed:
