@@ -31,14 +31,16 @@ BEGIN = (
 ANY_LINE = (
     r"^[ \t]*\"?(?:(?:Effective Physical|Symbol) Errors\"?[ ]{0,30}:|Time Since Last Clear \["
     r"|Physical state(?:[ ]{3,40}:|\":) \"?(?:LinkUp|ETH_AN_|Polling|Disa)|Link Down Counter\"?[ ]{0,30}:"
-    r"|State(?:[ ]{3,30}:|\":) \"?(?:Active|Polling|Disable)|Speed(?:[ ]{3,30}:|\":) \"?(?:IB-[A-Z]|\d))"
+    r"|State(?:[ ]{3,30}:|\":) \"?(?:Active|Polling|Disable|Physical LinkUp)"
+    r"|Speed(?:[ ]{3,30}:|\":) \"?(?:IB-[A-Z]|\d))"
 )
 _NAMED = re.compile(rf"\b{_COMMAND}")
 _SPEED = re.compile(r"(?:IB-(?P<grade>[A-Z0-9]{3,5})|(?:BASE-)?(?P<rate>\d{1,4})G(?:_\dX)?\b.*)")
 _LANES = re.compile(r"(\d{1,2})x")
 # Gb/s of a lane, as in the rates of /sys/class/infiniband (IBTA specification; kernel, ib_rate)
 _GRADES = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
-_STATES = {"active": "ACTIVE", "polling": "DOWN", "disable": "DOWN", "disabled": "DOWN", "down": "DOWN"}
+_DOWN = "polling,disable,disabled,down,port pll down,close port,physical linkup,sleep,rx disable,signal detect,training"
+_STATES = {"active": "ACTIVE", **dict.fromkeys(_DOWN.split(","), "DOWN")}
 _PHYSICAL = {"linkup": "LinkUp", "polling": "Polling", "disabled": "Disabled"}
 _COUNTERS = {
     "link down counter": "link_downed",
