@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ....models.facts.units import GIB, KIB, MIB
-from .words import BUS_BANDWIDTH, Word
+from .words import Word
 
 _PREFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _BINARY = {"k": KIB, "m": MIB, "g": GIB, "t": GIB * KIB}
@@ -58,7 +58,7 @@ def factor_of(unit: str) -> float | None:
 def header_of(words: Sequence[Word]) -> Header | None:
     """The header of a table: a unit, or the words for before and after, and no number."""
     units = [factor for word in words if word.kind == "unit" and (factor := factor_of(word.text))]
-    if not units and any(re.fullmatch(BUS_BANDWIDTH, word.text.lower()) for word in words):
+    if not units and any(word.kind == "bus" for word in words):
         units = [_GIGA]
     named = bool(units) or {word.kind for word in words} >= _REFERENCES
     if not named or any(word.kind in ("number", "size") for word in words):
@@ -84,7 +84,7 @@ def row_of(words: Sequence[Word], header: Header) -> RateRow:
     """The row by its words. `header` gives what the row does not repeat."""
     row, arrow, mark = RateRow(), "", ""
     words = _with_ends(words, header)
-    if not header.factor and any(re.fullmatch(BUS_BANDWIDTH, word.text.lower()) for word in words):
+    if not header.factor and any(word.kind == "bus" for word in words):
         header = replace(header, factor=_GIGA)
     first = next((word.kind for word in words if word.kind in ("number", *_REFERENCES)), "")
     for place, word in enumerate(words):
@@ -100,7 +100,7 @@ def row_of(words: Sequence[Word], header: Header) -> RateRow:
             _add_number(row, word.text, following, behind, header)
         elif word.kind in ("size", "path", "collective"):
             _set(row, word)
-        elif word.kind not in ("plain", "unit", "device", "aside"):
+        elif word.kind not in ("plain", "unit", "device", "aside", "bus", "counted"):
             row.marks.add(word.kind)
             mark = word.kind if word.kind in (*_REFERENCES, *_DIRECTIONS, "least", "sum", "wanted") else mark
     return row

@@ -11,8 +11,8 @@ from functools import cache
 
 from msgspec import Struct
 
-# "gpu-11" is the name of a machine
-_GPU = r"(?:gpu|cuda|device|dev)(?:[ _#:]?[0-9]{1,3}|-[0-9](?![0-9]))"
+# "gpu-11" and "gpu022" are names of machines
+_GPU = r"(?:gpu|cuda|device|dev)(?:[ _#:]?(?!0[0-9]{2})[0-9]{1,3}|-[0-9](?![0-9]))"
 _DEVICE = r"(?:gpu|device|dev|nic|hca)(?![ _#:-]?[0-9])"  # "gpu 0" is one word
 _HOST = r"(?:host|cpu[0-9]{0,2}|sysmem|dram|pinned host)"
 _NUMA = r"numa(?:[ _-]?node)?[ _-]?[0-9]{1,3}"
@@ -23,7 +23,8 @@ NIC = (
 _ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _DISK = r"(?:/dev/)?(?:nvme[0-9]{1,2}n[0-9]{1,2}|sd[a-z])"
 _WHOLE = r"(?![\w])"
-BUS_BANDWIDTH = "(?:busbw|algbw)"  # the names of nccl-tests, in GB/s
+BUS_BANDWIDTH = "(?:busbw|algbw|(?:avg |average )?bus bandwidth)"  # the names of nccl-tests, in GB/s
+_COUNTED = r"[0-9]{1,3}[ ]?x[ ]?(?:gpus?|gb?[0-9]{3}|[abhlv][0-9]{2,4}|mi[0-9]{3}x?)"
 UNIT = r"(?:[kmgt]i?b(?:ytes?|its?)?(?:/s(?:ec)?|ps|/second|ytes/s))"
 NUMBER = r"[0-9]{1,6}(?:[.,][0-9]{1,4})?"
 _SIZE = r"[0-9]{1,5}[ ]?(?:[kmg]i?b|bytes?|b)(?![\w/])"
@@ -62,7 +63,7 @@ _MARKS = {
 }
 _WORDS = " ".join((_PLAIN, _BOTH, _TOGETHER, _MACHINES, _ASIDE, *_MARKS.values()))
 # Each line has one division into words, so that no line takes long: no separator can be part of a number or an arrow.
-_SEPARATORS = r"(?:[ \t|;:=()\[\]*`~≈+&/]|[.,](?![0-9])|-(?![->])){0,16}"
+_SEPARATORS = r"(?:[ \t|;:=#()\[\]*`~≈+&/]|[.,](?![0-9])|-(?![->])){0,16}"
 
 
 def _one_of(words: str) -> str:
@@ -81,6 +82,7 @@ NODE = (
 _KINDS = {
     "address": _ADDRESS,
     "numbered": NUMBERED_NODE,
+    "counted": _COUNTED,
     "size": _SIZE,
     "unit": UNIT,
     "gpu": _GPU,
@@ -89,6 +91,7 @@ _KINDS = {
     "nic": NIC,
     "host": _HOST,
     "collective": _COLLECTIVE,
+    "bus": BUS_BANDWIDTH,
     "arrow": ARROW,
     "both": _one_of(_BOTH),
     "path": PATH,
@@ -108,8 +111,8 @@ _START = r"[ \t|*`>-]{0,8}"
 _GLUED = rf"{NUMBER}(?={UNIT}(?![\w]))"  # "48.1GB/s"
 # only words of the vocabulary
 _KNOWN = rf"{_START}(?:(?:{ARROW}|{_GLUED}|(?:{_WORD})(?![\w])){_SEPARATORS}){{2,40}}$"
+BETWEEN, CELLS = r"[ ]?(?:<?->|→|↔)[ ]?", r"[ \t|:,=#]{1,20}"
 RATED = rf"{NUMBER}[ ]?[|(*]{{0,2}}[ ]?{UNIT}"
-BETWEEN, CELLS = r"[ ]?(?:<?->|→|↔)[ ]?", r"[ \t|:,=]{1,20}"
 
 
 def _has(text: str) -> str:
@@ -134,7 +137,8 @@ _OF_PROGRAM = rf"{_START}{PROGRAM}[ \t|:,]{{1,4}}(?={END}|{NODE})" + _has(RATED)
 _CHANGE = _has("before") + _has("after") + r"(?![^\n]*[0-9])" + _KNOWN
 _NODE_ROW = (
     rf"{_START}(?:{NUMBERED_NODE}|{NODE})(?:(?:{BETWEEN}|[ ]?[,-][ ]?){NODE})?{CELLS}"
-    rf"(?:{NIC}{CELLS})?{RATED}[ \t|]{{0,9}}$"
+    rf"(?:{NIC}{CELLS})?(?:(?:{_COUNTED}|{_COLLECTIVE}|{_SIZE}){CELLS}){{0,3}}"
+    rf"(?:(?:{BUS_BANDWIDTH}{CELLS})?{RATED}|{BUS_BANDWIDTH}{CELLS}{NUMBER})[ \t|]{{0,9}}$"
 )
 # Numbered ends. The unit may be absent.
 _NUMBERED = rf"(?:{_GPU}|[0-9]{{1,3}})"

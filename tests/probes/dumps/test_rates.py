@@ -74,6 +74,24 @@ def test_the_slow_one_of_equal_nodes() -> None:
     assert findings("\n".join(rows[:4])) == ()
 
 
+@pytest.mark.parametrize("name", ["node{}", "hgx-{}", "gpu0{}", "10.0.3.{}", "rack3-node{}"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{}: {} GB/s",
+        "{} busbw={}",
+        "{}: busbw {} GB/s",
+        "{} | all_reduce | {} GB/s |",
+        "{}: 8 x H100, all_reduce busbw {} GB/s",
+        "{}: # Avg bus bandwidth    : {} ",
+    ],
+)
+def test_the_slow_one_of_nodes_that_measured_their_own_gpus(name: str, row: str) -> None:
+    rows = [row.format(name.format(number), 311.4 if number == 24 else 477.5 + number / 50) for number in range(21, 27)]
+    assert [(one.code, one.subject) for one in findings("\n".join(rows))] == [("node-slow", name.format(24))]
+    assert findings("\n".join(rows[:3])) == ()
+
+
 @pytest.mark.parametrize(
     "line",
     [
