@@ -84,7 +84,7 @@ def _of_gpu(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
 
 
 def _of_programs(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
-    """The Xids in a dump that programs or housekeeping cause, newest first."""
+    """The Xids in a dump that programs cause, newest first."""
     if snapshot.origin != "dumps":
         return []
     logged = ((event, _meaning(event)) for event in events_about(snapshot, subject, "xid"))

@@ -87,7 +87,7 @@ def _soft(lines: Sequence[str]) -> set[int]:
 
 
 def _of_mail(line: str) -> str:
-    return quopri.decodestring(line.encode()).decode("utf-8", "replace").replace("\n", " ")
+    return quopri.decodestring(line.encode("utf-8", "replace")).decode("utf-8", "replace").replace("\n", " ")
 
 
 def _unfinished(lines: Sequence[str]) -> set[int]:
