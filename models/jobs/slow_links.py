@@ -15,6 +15,7 @@ from .expected import Rate
 from .findings import localized_finding, uniform_finding
 from .localization import Part, Slow, localize, widest
 
+_SAME, _ERRORS = 0.1, 4  # share, and standard errors, by which rates differ at least
 _FAR = 0.8  # of the lowest rate of the machine type; its error is the same for all equal communicators
 
 
@@ -23,7 +24,8 @@ def slow_links(parts: Mapping[str, frozenset[Part]], rates: Sequence[Rate]) -> I
     slow = _by_communicator(one for one in rates if one.missed is not None and one.missed.basis == "kin")
     uniform = [one for one in rates if is_uniform(one) and one.communicator.id not in slow]
     cleared, explained = cleared_by(rates, parts), set[str]()
-    for located in localize(_slow(parts, slow), _slow(parts, _by_communicator(uniform)), cleared):
+    also = _slow(parts, _by_communicator(uniform))
+    for located in localize(_slow(parts, slow, uniform), also, cleared):
         explained |= located.communicators
         names = sorted(located.communicators)
         yield localized_finding(located, [one for name in names for one in slow.get(name, ())], _hosts(names, parts))
@@ -48,14 +50,30 @@ def _hosts(names: Iterable[str], parts: Mapping[str, frozenset[Part]]) -> frozen
     return frozenset(part.host for name in names for part in parts[name] if part.host)
 
 
-def _slow(parts: Mapping[str, frozenset[Part]], by_communicator: Mapping[str, Sequence[Rate]]) -> Mapping[str, Slow]:
-    """As the kind of collective that costs most shows it."""
+def _slow(
+    parts: Mapping[str, frozenset[Part]],
+    by_communicator: Mapping[str, Sequence[Rate]],
+    uniform: Sequence[Rate] = (),
+) -> Mapping[str, Slow]:
+    """As the kind of collective that costs most shows it.
+
+    A part makes equal communicators equally slow. So parts of a `uniform` one that is faster do not explain it.
+    """
+    equal = defaultdict[object, list[Rate]](list)
+    for one in uniform:
+        equal[one.kind, one.shape].append(one)
     found = {}
     for name, rates in by_communicator.items():
         one = max(rates, key=lambda rate: rate.lost)
         factor = one.missed.typical / one.observed if one.missed else 1.0
-        found[name] = Slow(parts[name], factor, one.taken.error, (one.kind, one.shape))
+        key = one.kind, one.shape
+        faster = [parts[other.communicator.id] for other in equal.get(key, ()) if _is_faster(other, one)]
+        found[name] = Slow(parts[name].difference(*faster), factor, one.taken.error, key)
     return found
+
+
+def _is_faster(other: Rate, one: Rate) -> bool:
+    return other.observed > one.observed * (1 + _SAME + _ERRORS * (one.taken.error + other.taken.error))
 
 
 def is_uniform(one: Rate) -> bool:

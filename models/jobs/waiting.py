@@ -8,6 +8,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from ..facts.averages import median
 from .late import Late, Shown, Who
 from .placement import Unit
 
@@ -36,6 +37,7 @@ class Waiting(Struct, frozen=True, dict=True):
     measured: frozenset[str]  # communicators that show who is late, or that nobody is
     slow: Mapping[str, float]  # seconds that slow links cost in all operations: their members come late to others
     delays: Mapping[Who, float]  # seconds that slow links delay each member
+    within: Mapping[str, float]  # how much longer than others the GPUs of the late host are delayed
     inside: frozenset[Who] = frozenset()  # late in a communicator of one host, the first after the computation
 
     @cached_property
@@ -64,7 +66,8 @@ class Waiting(Struct, frozen=True, dict=True):
     def explained_by_links(self, by_whom: Mapping[Who, Collection[Late]]) -> set[Who]:
         """Late because of slow links, or because they waited for those. Not who is late for longer than links cost.
 
-        A slow link delays all members of its communicator alike: who is late in that one too is late by itself.
+        A slow link delays all members of its communicator alike: who is late in that one too is late by itself, or
+        waited for somebody that is. Then it is late elsewhere for no longer than the slow link costs.
         """
         lost = (sum(self.slow.get(name, 0.0) for name in names) for names in self.names_of.values())
         most = _MORE * max(lost, default=0.0)
@@ -72,25 +75,41 @@ class Waiting(Struct, frozen=True, dict=True):
         longer = {
             one
             for one, late in by_whom.items()
-            if (
-                max(each.total for each in late) > most
-                and (one not in members or any(each.communicator in self.slow for each in late))
+            if all(each.total > _MORE * self._by_links(each) for each in late)
+            and (
+                (one in members and self._is_always_the_late_one(one))
+                or (
+                    max(each.total for each in late) > most
+                    and (one not in members or any(each.communicator in self.slow for each in late))
+                )
             )
-            or (one in members and self._is_late_by_itself(one, late))
         }
         return self.behind(members - longer, longer) if most else set()
 
-    def _is_late_by_itself(self, one: Who, late: Collection[Late]) -> bool:
-        """Whether it is late in each communicator, also among members that slow links delay as much as itself."""
-        names = [name for name in self.names_of[one] if name in self.late]
-        return all(self.late[name].who == one for name in names) and all(
-            each.total > _MORE * (self._delay(one) - min(map(self._delay, self.members[each.communicator])))
-            for each in late
-        )
+    def _is_always_the_late_one(self, one: Who) -> bool:
+        """Whether it is the late one in each of its communicators that has one."""
+        return all(self.late[name].who == one for name in self.names_of[one] if name in self.late)
 
-    def _delay(self, one: Who) -> float:
+    def _by_links(self, late: Late) -> float:
+        """Seconds that slow links make the other members wait for this one, at most.
+
+        If the GPUs of a host wait for each other before this communicator, its most delayed GPU delays all of them.
+        """
+        whole = self.delay(late.who) - min(map(self.delay, self.members[late.communicator]))
+        return max(whole, self.within.get(late.communicator, 0.0))
+
+    def delay(self, one: Who) -> float:
         """Seconds that slow links delay it, or another member of a communicator that does not show who is late."""
-        return max(self.delays.get(each, 0.0) for each in {one, *self.linked([one])})
+        return max([self.delays.get(one, 0.0), *(self._longest.get(name, 0.0) for name in self.names_of[one])])
+
+    @cached_property
+    def _longest(self) -> Mapping[str, float]:
+        """The longest delay of the members of each communicator that does not show who is late."""
+        return {
+            name: max((self.delays.get(one, 0.0) for one in several), default=0.0)
+            for name, several in self.members.items()
+            if name not in self.measured
+        }
 
     def linked(self, whose: Collection[Who]) -> set[Who]:
         """The members of the communicators of these that do not show who is late."""
@@ -121,10 +140,15 @@ def _as_late(first: Who, alone: Sequence[Who], by_whom: Mapping[Who, Collection[
 
 
 def _everywhere(one: Who, waiting: Waiting, explained: Collection[Who]) -> bool:
-    """Whether it is the late one in all its communicators, except where the late one is explained."""
+    """Whether it is the late one in all its communicators, except where another one is, that is explained.
+
+    Who is late by itself is late in each communicator: the other one hides that only if it is about as late, or later.
+    """
     names = [name for name in waiting.names_of[one] if name in waiting.measured]
-    late = [waiting.late[name].who if name in waiting.late else None for name in names]
-    return one in late and all(each == one or each in explained for each in late)
+    late = [waiting.late[name] for name in names if name in waiting.late]
+    own = max(each.total for each in late if each.who == one)
+    others = [each for each in late if each.who != one]
+    return len(late) == len(names) and all(each.who in explained and _MORE * each.total > own for each in others)
 
 
 def causes_of(
@@ -144,15 +168,33 @@ def causes_of(
     for name, lost in slow.items():
         for unit in units[name]:
             delays[unit] += lost
-    of_hosts = defaultdict[Who, float](float)
-    for unit, delay in [(one, delay) for one, delay in delays.items() if isinstance(one, Unit)]:
-        of_hosts[unit.host] = max(of_hosts[unit.host], delay)
     single = {late.who for name, late in _late(by_unit).items() if len(hosts[name]) == 1} - of_slow
-    found = list(causes(_waiting(members, by_unit, slow, delays, single)))
+    of_single = _waiting(members, by_unit, slow, delays, {}, single)
+    found = list(causes(of_single))
     yield from found
     known = {cause.host for cause in found}
     across = {name: several for name, several in hosts.items() if len(several) > 1}
-    yield from (cause for cause in causes(_waiting(across, by_host, slow, of_hosts)) if known.isdisjoint(cause.whose))
+    within = {name: _longer(late.who, units[name], of_single) for name, late in _late(by_host).items() if slow}
+    of_several = _waiting(across, by_host, slow, _of_hosts(delays), within)
+    yield from (cause for cause in causes(of_several) if known.isdisjoint(cause.whose))
+
+
+def _of_hosts(delays: Mapping[Who, float]) -> Mapping[Who, float]:
+    """The longest delay of the units of each host."""
+    found = defaultdict[Who, float](float)
+    for unit, delay in delays.items():
+        if isinstance(unit, Unit):
+            found[unit.host] = max(found[unit.host], delay)
+    return found
+
+
+def _longer(host: Who, units: Collection[Unit], waiting: Waiting) -> float:
+    """Seconds that slow links delay the most delayed unit of the host longer than the median of the other hosts' units.
+
+    late.py measures waits in the same way.
+    """
+    own = max(waiting.delay(one) for one in units if one.host == host)
+    return max(0.0, own - median([waiting.delay(one) for one in units if one.host != host]))
 
 
 def _late(shown: Mapping[str, Late | Shown]) -> dict[str, Late]:
@@ -164,6 +206,7 @@ def _waiting(
     shown: Mapping[str, Late | Shown],
     slow: Mapping[str, float],
     delays: Mapping[Who, float],
+    within: Mapping[str, float],
     inside: Collection[Who] = (),
 ) -> Waiting:
     return Waiting(
@@ -172,5 +215,6 @@ def _waiting(
         measured=frozenset(name for name, one in shown.items() if one != "unknown"),
         slow={name: lost for name, lost in slow.items() if name in members},
         delays=delays,
+        within=within,
         inside=frozenset(inside),
     )

@@ -23,8 +23,8 @@ INPUT = Fault("input", "node005", 1.6, tuple(range(40, 48)))
 SHARDED, DATA, EXPERT, PIPELINE = "tensor+sharded", "tensor+data", "expert+data", "tensor+pipeline+data"
 
 
-def found(name: str, nodes: int, *faults: Fault, noise: float = 0.02) -> list[tuple[str, str, str]]:
-    findings = report_of(layout(name, nodes), faults, noise, np.random.default_rng(7)).findings
+def found(name: str, nodes: int, *faults: Fault, noise: float = 0.02, seed: int = 7) -> list[tuple[str, str, str]]:
+    findings = report_of(layout(name, nodes), faults, noise, np.random.default_rng(seed)).findings
     return [(one.code, one.subject, one.confidence) for one in findings]
 
 
@@ -71,6 +71,49 @@ def test_two_faults() -> None:
         ("bandwidth-low", "node003/nvlink", "likely"),
         ("bandwidth-low", "rail3", "likely"),
     ]
+    assert found(SHARDED, 64, Fault("rail", "rail3", 2.6), Fault("leaf", "leaf1", 1.6)) == [
+        ("bandwidth-low", "leaf1", "likely"),
+        ("bandwidth-low", "rail3", "likely"),
+    ]
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_rank_that_waits_for_a_slow_link_and_for_a_late_node_is_not_the_cause(noise: float) -> None:
+    """GPU 7 of node000 is the last in its node because of the NIC, and among nodes because its pipeline is late."""
+    faults = [Fault("nic", "node001/nic7", 2.4), Fault("input", "node004", 1.7, tuple(range(32, 40)))]
+    expected = ["bandwidth-low", "node-slow"]
+    findings = report_of(layout(PIPELINE, 8), faults, noise, np.random.default_rng(7)).findings
+    assert [(one.code, one.confidence) for one in findings] == [(code, "possible") for code in expected]
+    assert findings[1].candidates == ("node000", "node004")
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_late_rank_in_a_pipeline_is_named_beside_a_slow_link(noise: float) -> None:
+    """Other ranks of its pipeline are as late among nodes, but not the last in their own node."""
+    assert ("node-slow", "node007", "likely") in found(
+        PIPELINE, 8, Fault("throttled", "node007", 1.9, (62,)), Fault("nic", "node002/nic2", 1.9), noise=noise
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "rail", "nic", "seed"),
+    [
+        # Each host has a delayed GPU; in the communicators of GPU 4 that of one host is not delayed.
+        (SHARDED, Fault("rail", "rail3", 2.6), Fault("nic", "node002/nic4", 2.2), 22),
+        # One GPU of each host is delayed. The others are not, so the host with the longer delay is late.
+        (EXPERT, Fault("rail", "rail7", 2.1), Fault("nic", "node002/nic3", 2.6), 4),
+    ],
+)
+def test_a_host_whose_gpus_two_slow_links_delay_differently_is_not_slow(
+    name: str, rail: Fault, nic: Fault, seed: int
+) -> None:
+    assert {code for code, _, _ in found(name, 4, rail, nic, seed=seed)} == {"bandwidth-low"}
+
+
+def test_a_part_does_not_explain_equal_communicators_of_which_one_is_much_faster() -> None:
+    """All healthy rates are a little below those of the machine type, also that of the other communicator of rail 7."""
+    (finding,) = found(PIPELINE, 4, Fault("nic", "node000/nic7", 2.8), seed=196)
+    assert finding == ("bandwidth-low", "dp7", "possible")
 
 
 def report(nodes: int, *faults: Fault, machine: bool = True) -> Report:
