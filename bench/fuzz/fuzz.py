@@ -143,7 +143,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("readers", nargs="*", metavar="READER", help=f"of {', '.join(NAMES)}; default: all")
     parser.add_argument("--inputs", type=int, default=100_000, help="for each reader")
-    parser.add_argument("--no-growth", dest="growth", action="store_false", help="without the growth of times with the length of texts")
+    parser.add_argument("--no-growth", dest="growth", action="store_false", help="do not measure the growth of times")
     parser.add_argument("--engine", choices=("mutate", "atheris"), default="mutate")
     parser.add_argument("--seconds", type=int, default=60, help="for each reader, of atheris")
     parser.add_argument("--seed", type=int, default=int(time.time()))

@@ -40,9 +40,10 @@ class _State(Struct, frozen=True):
 def read(part: Part) -> Iterator[Record]:
     """The GPUs, and an event for each GPU that computed wrong results or whose test ended early."""
     states: dict[str, _State] = {}
-    texts = part.text.split("\n")
+    texts, done, last = part.text.split("\n"), list[str](), -1
     for number, line in part.matches(_PROGRESS):
-        done = _DONE.findall(texts[number])
+        if number != last:  # a damaged line can have its errors a thousand times
+            done, last = _DONE.findall(texts[number]), number
         for place, found in enumerate(_ERRORS.finditer(line["errors"])):
             number_of_errors = int(found["count"])
             ended = number_of_errors < 0 or done[place : place + 1] == ["-1"]  # the process of the GPU

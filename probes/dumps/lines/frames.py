@@ -166,7 +166,7 @@ def _each_plain(lines: list[str], bare: list[str]) -> Iterator[list[str]]:
 
 def _unmarked(lines: list[str]) -> list[str]:
     """The lines without the marks of Markdown and without notes behind them."""
-    plain = (_NOTE.sub("", line) for line in lines)
+    plain = (_NOTE.sub("", line) or line for line in lines)  # a line that is a note stays
     return [_MARK.sub(lambda mark: mark["indent"] or "", line) for line in plain]
 
 

@@ -160,3 +160,10 @@ def test_lines_keep_their_numbers(text: str) -> None:
         assert len(frame.text.split("\n")) == len(origin)
         assert list(origin) == sorted(origin)
         assert set(origin) <= set(range(len(lines)))
+
+
+def test_a_line_that_is_a_note_stays() -> None:
+    """Only notes behind other text are removed."""
+    text = '  <nic>\n     # <net name="mlx5_0"/>\n  </nic>   # the first one\n'
+    for frame in strip_frames(text):
+        assert '# <net name="mlx5_0"/>' in frame.text
