@@ -85,9 +85,11 @@ def _narrow(code: str) -> Evaluate:
             short = ("width",) if able and (function.width or 0) < able else ()
             if able and not short:  # then it is another line that calls it narrow: inventory/disagreement.py
                 below = tuple(name for name in below if name != "width")
-            if below or short:
+            slow = ("speed",) if function.speed and function.speed < (function.max_speed or 0.0) else ()
+            if below or short or slow:
                 yield below_own(snapshot, function, "width" if short or "width" in below else "speed")
-                why = f"{' and '.join(below or short)} below its own, and the text does not say whose link that is"
+                words = " and ".join(below or short or slow)
+                why = f"{words} below its own, and the text does not say whose link that is"
                 reason = Reason.INCOMPLETE if short or "width" in below else Reason.AT_REST
                 yield from gap(snapshot, "Pci.width", function.key, reason, why, _COMPLETE)
             return

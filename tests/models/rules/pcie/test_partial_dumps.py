@@ -65,3 +65,11 @@ def test_a_width_at_the_end_of_the_text(lanes: int, read: bool) -> None:
     report = report_of(f"LnkCap: Port #0, Speed 32GT/s, Width x32\nLnkSta: Speed 32GT/s, Width x{lanes}")
     assert [one.observed for one in report.findings] == ([lanes] if read else [])
     assert report.verdict == ("failed" if read else "unknown")
+
+
+def test_ports_at_a_low_speed_are_not_ok() -> None:
+    """An lspci of 2019 and before prints no "(downgraded)"."""
+    text = "LnkCap: Port #0, Speed 32GT/s, Width x4, ASPM\nLnkSta: Speed 2.5GT/s, Width x4\n"
+    report = report_of(f"{text}\n{text}")
+    assert {(one.code, one.severity) for one in report.findings} == {("pcie-link-slow", "info")}
+    assert report.verdict == "unknown"
