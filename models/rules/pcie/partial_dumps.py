@@ -85,7 +85,8 @@ def _narrow(code: str) -> Evaluate:
             short = ("width",) if able and (function.width or 0) < able else ()
             if able and not short:  # then it is another line that calls it narrow: inventory/disagreement.py
                 below = tuple(name for name in below if name != "width")
-            slow = ("speed",) if function.speed and function.speed < (function.max_speed or 0.0) else ()
+            low = _is_place(function) and function.speed and function.speed < (function.max_speed or 0.0)
+            slow = ("speed",) if low else ()
             if below or short or slow:
                 yield below_own(snapshot, function, "width" if short or "width" in below else "speed")
                 words = " and ".join(below or short or slow)
