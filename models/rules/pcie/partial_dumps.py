@@ -85,12 +85,11 @@ def _narrow(code: str) -> Evaluate:
             short = ("width",) if able and (function.width or 0) < able else ()
             if able and not short:  # then it is another line that calls it narrow: inventory/disagreement.py
                 below = tuple(name for name in below if name != "width")
-            low = _is_place(function) and function.speed and function.speed < (function.max_speed or 0.0)
-            slow = ("speed",) if low else ()
-            if below or short or slow:
+            slow = ("speed",) if function.speed and function.speed < (function.max_speed or 0.0) else ()
+            if below or short or (slow and _is_place(function)):
                 yield below_own(snapshot, function, "width" if short or "width" in below else "speed")
-                words = " and ".join(below or short or slow)
-                why = f"{words} below its own, and the text does not say whose link that is"
+            if wrong := below or short or slow:
+                why = f"{' and '.join(wrong)} below its own, and the text does not say whose link that is"
                 reason = Reason.INCOMPLETE if short or "width" in below else Reason.AT_REST
                 yield from gap(snapshot, "Pci.width", function.key, reason, why, _COMPLETE)
             return
@@ -155,11 +154,11 @@ def _finding(snapshot: Snapshot, function: Pci, code: str) -> Finding:
     able = f"its own x{function.max_width}" if function.max_width else "its own width"
     alike = _alike(snapshot, function)
     meant = alike or is_gigabit(function)
-    certain = not is_unnamed(function) or not _one_of_many(snapshot)
+    told_apart = not is_unnamed(function) or not _one_of_many(snapshot)
     return Finding(
         code=code,
-        severity="info" if meant else "warning" if code.startswith("storage") or not certain else "critical",
-        confidence="likely" if certain else "possible",
+        severity="info" if meant else "warning" if code.startswith("storage") or not told_apart else "critical",
+        confidence="likely" if told_apart else "possible",
         subject=function.key,
         subject_name=None if is_unnamed(function) else name,
         fact=f"runs on x{function.width} of its x{function.max_width}" if function.max_width else None,

@@ -231,14 +231,20 @@ def _below_evidence(snapshot: Snapshot, port: Pci) -> bool:
     return any(claim.contradicted for claim in claims if claim)
 
 
+def fastest_below(snapshot: Snapshot, port: Pci) -> Link | None:
+    """The link with the highest rated rate below an upstream port. None: no rate is known."""
+    links = snapshot.topology.link_below
+    below = (links[key] for key, above in ports_above(snapshot).items() if key in links and port.key in above)
+    return max((link for link in below if link.rated), key=lambda link: link.rated or 0.0, default=None)
+
+
 def bottleneck(snapshot: Snapshot, port: Pci) -> Iterator[Finding]:
     """The uplink of a switch is slower by design than the link of a device below it. This is not a fault."""
     links = snapshot.topology.link_below
     uplink = links.get(port.key)
     if uplink is None or uplink.rated is None or is_emulated(snapshot, port) or _below_evidence(snapshot, port):
         return
-    below = [links[key] for key, above in ports_above(snapshot).items() if key in links and port.key in above]
-    widest = max((link for link in below if link.rated), key=lambda link: link.rated or 0, default=None)
+    widest = fastest_below(snapshot, port)
     if widest is None or not widest.rated or widest.rated <= uplink.rated:
         return
     yield Finding(

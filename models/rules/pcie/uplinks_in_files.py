@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from ...facts.machine import Pci
 from ...facts.units import as_gigabytes, as_transfers
 from ...graph.topology import Link
-from ...inventory.cohorts import ports_above
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited, function_name
-from .pcie import is_switch
+from .pcie import fastest_below, is_switch
 
 _FAULTY = 8  # a device below the switch is this many times as fast as the uplink
 
@@ -28,25 +27,27 @@ def is_fault(snapshot: Snapshot, function: Pci) -> bool:
 
     A faster one shows no health, as the files hold no trained link.
     """
-    if snapshot.origin != "dumps" or function.max_speed is not None or not is_switch(snapshot, function):
-        return False
-    uplink, fastest = snapshot.topology.link_below.get(function.key), _fastest_below(snapshot, function)
-    own, most = uplink and uplink.rated, fastest and fastest.rated
-    return bool(own and most and own * _FAULTY <= most)
+    both = _both(snapshot, function) if snapshot.origin == "dumps" and function.max_speed is None else None
+    return both is not None and is_switch(snapshot, function) and _rate(both[0]) * _FAULTY <= _rate(both[1])
 
 
-def _fastest_below(snapshot: Snapshot, function: Pci) -> Link | None:
-    links = snapshot.topology.link_below
-    below = (links[key] for key, above in ports_above(snapshot).items() if key in links and function.key in above)
-    return max((link for link in below if link.rated), key=lambda link: link.rated or 0.0, default=None)
+def _both(snapshot: Snapshot, function: Pci) -> tuple[Link, Link] | None:
+    """The uplink, and the fastest link below it. None: the rated rate of one is not known."""
+    uplink, fastest = snapshot.topology.link_below.get(function.key), fastest_below(snapshot, function)
+    return (uplink, fastest) if uplink and uplink.rated and fastest else None
+
+
+def _rate(link: Link) -> float:
+    return link.rated or 0.0
 
 
 def slow_uplink(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     """The uplink has far less than the link of a device below the switch."""
-    uplink, fastest = snapshot.topology.link_below[function.key], _fastest_below(snapshot, function)
-    if fastest is None or not fastest.rated or not uplink.rated:
+    both = _both(snapshot, function)
+    if both is None:
         return
-    own, most, above = uplink.rated, fastest.rated, snapshot.of(Pci)[uplink.a]
+    uplink, fastest = both
+    own, most, above = _rate(uplink), _rate(fastest), snapshot.of(Pci)[uplink.a]
     yield Finding(
         code="pcie-path-bottleneck",
         severity="critical",

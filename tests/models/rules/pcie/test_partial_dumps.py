@@ -73,3 +73,18 @@ def test_ports_at_a_low_speed_are_not_ok() -> None:
     report = report_of(f"{text}\n{text}")
     assert {(one.code, one.severity) for one in report.findings} == {("pcie-link-slow", "info")}
     assert report.verdict == "unknown"
+
+
+def test_functions_with_addresses_at_a_low_speed_are_not_ok() -> None:
+    """GPUs at rest look like this, so it is no finding."""
+    row = "0000:{}:00.0 x16/x16 2.5 GT/s/16.0 GT/s\n"
+    report = report_of(row.format("41") + row.format("61"))
+    assert {one.subject for one in report.not_checked} == {"0000:41:00.0", "0000:61:00.0"}
+    assert report.findings == ()
+    assert report.verdict == "unknown"
+
+
+def test_a_gpu_with_few_lanes_and_an_unknown_maximum_is_not_ok() -> None:
+    report = report_of("GPU: 3\n    PCIE:\n        WIDTH: 8\n        SPEED: 16 GT/s\n        REPLAY_COUNT: 0\n")
+    assert report.findings == ()
+    assert report.verdict == "unknown"
