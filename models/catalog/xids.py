@@ -21,6 +21,7 @@ class Xid(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     codes: tuple[int, ...]
     says: str
     severity: Severity | None = None
+    housekeeping: bool = False  # no program causes it
     action: str | None = None
     clears: Literal["gpu reset", "reboot", "nothing"] = "gpu reset"  # the action that makes it history
     recovery: int | None = None  # first driver release that sets a recovery action with it (catalog: Xid 154 linkage)

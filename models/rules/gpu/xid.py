@@ -31,7 +31,6 @@ _ASKED: Mapping[str, str] = {
     "system reboot": "a restart of the whole system",
 }
 _MILD = ("drain P2P", "recover IMEX domain")
-_HOUSEKEEPING = (14, 93, 106, 107, 154, 162, 163, 164)  # nobody caused them
 _LOOK = "look at the log of the program; if other programs get it on this GPU alone, test the GPU (dcgmi diag -r 3)"
 # The catalog's column "Xid 154 linkage" is about A100, H100, B100 and GB200: GPUs with HBM since PCIe 4.
 _FIRST_PCIE, _FIRST_RELEASE = 4, 565  # the first release that reports a recovery action
@@ -91,7 +90,7 @@ def _of_programs(snapshot: Snapshot, subject: str | None) -> list[LoggedError]:
     mild = [
         LoggedError(event, "info", row.says, _LOOK, row.source)
         for event, row in logged
-        if row.severity is None and event.code not in _HOUSEKEEPING
+        if row.severity is None and not row.housekeeping
     ]
     return sorted(mild, key=worst_first)
 
