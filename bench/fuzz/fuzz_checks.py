@@ -67,15 +67,15 @@ def _whole(text: str, plain: str) -> list[Record]:
     The parts must together be the text, except for frames around lines (lines/frames.py) and markup (lines/markup.py).
     """
     lines, records, words = plain.split("\n"), list[Record](), list[str]()
-    unfolded = "\\n" in text  # a string of JSON with several lines
-    bared = unfolded or without_markup(plain)[0] != plain
+    bared = without_markup(plain)[0] != plain
     for reader, part in split(_FILE, text, AT, READERS):
         mine = part.text.rstrip("\n").split("\n")
         theirs = lines[part.first - 1 : part.first - 1 + len(mine)]
-        beyond = len(theirs) < len(mine) and reader is not OTHER_HOSTS
-        assert unfolded or not beyond, "a part has lines behind the end of the text"
+        unfolded = len(theirs) < len(mine) and "\\n" in "".join(theirs)  # a string of JSON with several lines
+        assert reader is OTHER_HOSTS or unfolded or len(theirs) == len(mine), "a part has more lines than the text"
         # In interleaved logs, each part has empty lines in place of the lines of others.
-        bared |= reader is OTHER_HOSTS or any(one not in ("", other) for one, other in zip(mine, theirs, strict=False))
+        bared |= unfolded or reader is OTHER_HOSTS
+        bared |= any(one not in ("", other) for one, other in zip(mine, theirs, strict=False))
         words += part.text.split()
         records += reader.read(part) if reader else ()
     assert bared or sorted(words) == sorted(plain.split()), "split lost a line, or gave it twice"
