@@ -89,3 +89,18 @@ def test_a_table_with_the_columns_of_its_writer(head: tuple[str, ...], lanes: st
 
 def test_a_machine_of_an_alert_is_no_gpu() -> None:
     assert found_in("Annotations: GPU 5 on gpu-113 reported XID 79\n") == [("gpu-xid", "critical", "gpu5")]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fault"),
+    [
+        ("Chronic AER `RxErr` + `BadTLP` on `0000:c3:00.0/1`", True),
+        ("We see recurring correctable errors on 0000:c3:00.0", True),
+        ("No recurring AER errors on 0000:c3:00.0", False),
+        ("Intermittent link tests passed on 0000:c3:00.0", False),
+        ("Constant AER monitoring on 0000:c3:00.0", False),
+        ("Since the reseat there are no more frequent errors on 0000:c3:00.0", False),
+    ],
+)
+def test_bus_errors_of_a_function_in_a_sentence(sentence: str, fault: bool) -> None:
+    assert [code for code, _, _ in found_in(f"{sentence}\n")] == ["pcie-errors"] * fault
