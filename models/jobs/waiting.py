@@ -66,8 +66,9 @@ class Waiting(Struct, frozen=True, dict=True):
     def explained_by_links(self, by_whom: Mapping[Who, Collection[Late]]) -> set[Who]:
         """Late because of slow links, or because they waited for those. Not who is late for longer than links cost.
 
-        A slow link delays all members of its communicator alike: who is late in that one too is late by itself, or
-        waited for somebody that is. Then it is late elsewhere for no longer than the slow link costs.
+        A slow link delays all members of its communicator alike. A member that is late in this communicator too is late
+        by itself, or it waited for another late one. In the second case it is late elsewhere for no longer than the
+        slow link costs.
         """
         lost = (sum(self.slow.get(name, 0.0) for name in names) for names in self.names_of.values())
         most = _MORE * max(lost, default=0.0)
@@ -104,7 +105,7 @@ class Waiting(Struct, frozen=True, dict=True):
 
     @cached_property
     def _longest(self) -> Mapping[str, float]:
-        """The longest delay of the members of each communicator that does not show who is late."""
+        """Seconds by which slow links delay the most delayed member of each communicator without a known late one."""
         return {
             name: max((self.delays.get(one, 0.0) for one in several), default=0.0)
             for name, several in self.members.items()
@@ -142,7 +143,8 @@ def _as_late(first: Who, alone: Sequence[Who], by_whom: Mapping[Who, Collection[
 def _everywhere(one: Who, waiting: Waiting, explained: Collection[Who]) -> bool:
     """Whether it is the late one in all its communicators, except where another one is, that is explained.
 
-    Who is late by itself is late in each communicator: the other one hides that only if it is about as late, or later.
+    A member that is late by itself is late in each communicator. Another member hides this only if the others wait for
+    it about as long, or longer.
     """
     names = [name for name in waiting.names_of[one] if name in waiting.measured]
     late = [waiting.late[name] for name in names if name in waiting.late]

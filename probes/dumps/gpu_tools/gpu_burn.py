@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from msgspec import Struct
 
@@ -40,10 +41,10 @@ class _State(Struct, frozen=True):
 def read(part: Part) -> Iterator[Record]:
     """The GPUs, and an event for each GPU that computed wrong results or whose test ended early."""
     states: dict[str, _State] = {}
-    texts, done, last = part.text.split("\n"), list[str](), -1
+    texts = part.text.split("\n")
+    products = cache(lambda number: _DONE.findall(texts[number]))  # a damaged line has its errors a thousand times
     for number, line in part.matches(_PROGRESS):
-        if number != last:  # a damaged line can have its errors a thousand times
-            done, last = _DONE.findall(texts[number]), number
+        done = products(number)
         for place, found in enumerate(_ERRORS.finditer(line["errors"])):
             number_of_errors = int(found["count"])
             ended = number_of_errors < 0 or done[place : place + 1] == ["-1"]  # the process of the GPU

@@ -1,7 +1,8 @@
 """Joins lines that a terminal or a mail program wrapped.
 
 A terminal cuts each line at its width: no line is longer, and each line of this length continues on the next line. A
-mail program cuts between words: the next word does not fit into the width. Whether an output is wrapped is not certain
+mail program cuts between words: the next word does not fit into the width. The source of a mail can be in
+"quoted-printable": lines end in "=", and signs are written as "=3D". Whether an output is wrapped is not certain
 from its form. So this is a proposal: the caller keeps it only if the readers read more from it.
 """
 
@@ -87,6 +88,7 @@ def _soft(lines: Sequence[str]) -> set[int]:
 
 
 def _of_mail(line: str) -> str:
+    """A line of such a mail, decoded. Bytes that are no UTF-8 become a replacement character."""
     return quopri.decodestring(line.encode("utf-8", "replace")).decode("utf-8", "replace").replace("\n", " ")
 
 

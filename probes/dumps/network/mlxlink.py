@@ -39,8 +39,12 @@ _SPEED = re.compile(r"(?:IB-(?P<grade>[A-Z0-9]{3,5})|(?:BASE-)?(?P<rate>\d{1,4})
 _LANES = re.compile(r"(\d{1,2})x")
 # Gb/s of a lane, as in the rates of /sys/class/infiniband (IBTA specification; kernel, ib_rate)
 _GRADES = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
-_DOWN = "polling,disable,disabled,down,port pll down,close port,physical linkup,sleep,rx disable,signal detect,training"
-_STATES = {"active": "ACTIVE", **dict.fromkeys(_DOWN.split(","), "DOWN")}
+# Mellanox/mstflint mlxlink/modules/mlxlink_maps.cpp, initPortStateMapping: only "Active" carries data
+_DOWN = (
+    *("disable", "disabled", "down", "port pll down", "polling", "close port", "physical linkup", "sleep"),
+    *("rx disable", "signal detect", "receiver detect", "sync peer", "negotiation", "training"),
+)
+_STATES = {"active": "ACTIVE", **dict.fromkeys(_DOWN, "DOWN")}
 _PHYSICAL = {"linkup": "LinkUp", "polling": "Polling", "disabled": "Disabled"}
 _COUNTERS = {
     "link down counter": "link_downed",

@@ -24,6 +24,7 @@ _ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _DISK = r"(?:/dev/)?(?:nvme[0-9]{1,2}n[0-9]{1,2}|sd[a-z])"
 _WHOLE = r"(?![\w])"
 BUS_BANDWIDTH = "(?:busbw|algbw|(?:avg |average )?bus bandwidth)"  # the names of nccl-tests, in GB/s
+# "8 x H100", "4x GPU": how many GPUs a node measured
 _COUNTED = r"[0-9]{1,3}[ ]?x[ ]?(?:gpus?|gb?[0-9]{3}|[abhlv][0-9]{2,4}|mi[0-9]{3}x?)"
 UNIT = r"(?:[kmgt]i?b(?:ytes?|its?)?(?:/s(?:ec)?|ps|/second|ytes/s))"
 NUMBER = r"[0-9]{1,6}(?:[.,][0-9]{1,4})?"
