@@ -24,6 +24,7 @@ from . import packaged
 KERNEL = ("nvidia", "pci", "processor", "memory", "storage", "files", "network", "amdgpu", "kernel")
 PROGRAMS = (
     "fabric",
+    "ibdiagnet",
     "cuda",
     "gpu_tests",
     "dcgm",
@@ -31,6 +32,8 @@ PROGRAMS = (
     "mpi",
     "libfabric",
     "services",
+    "bmc",
+    "windows",
     "agents",
     "agent_checks",
     "kubernetes",

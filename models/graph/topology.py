@@ -87,10 +87,10 @@ class Topology(Struct, frozen=True, dict=True):
 
     def kind(self, name: str) -> str:
         """The kind of the device with that name. Without such a device (dumps), the name without its number: "gpu" for
-        gpu3.
+        gpu3, "mlx5" for mlx5_3, and "port" for mlx5_3/1.
         """
         device = self.find(name)
-        return device.kind if device else name.rstrip("0123456789")
+        return device.kind if device else "port" if "/" in name else name.rstrip("0123456789").rstrip("_")
 
     @cached_property
     def hops(self) -> Mapping[str, tuple[Hop, ...]]:

@@ -22,6 +22,16 @@ from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
 
 _DASHES = r"[ \t]{0,8}-{40,}[ \t]*\n(?:[ \t.]*\n){0,2}"
+# "ib_write_bw -d mlx5_3 -i 1 -b --use_cuda=0": the command names the device, also in a sentence
+_COMMAND = re.compile(
+    r"\bib_(?P<op>write|read|send)_(?:bw|lat)\b[^\n`]{0,200}?[ ](?:-d[ ]?|--ib-dev[ =])(?P<device>[A-Za-z][\w.-]{1,40})"
+    r"[^\n`]{0,200}"
+)
+_PROMPT = r"(?:[^\n`]{0,80}`|[ \t>]{0,8}(?:\S{0,60}[$#%>][ ]?|sudo |numactl \S{1,40} |taskset (?:-c )?\S{1,20} ){0,3})"
+_RUN = (  # a sentence with the rate of the run is no line of this tool
+    rf"{_PROMPT}(?:\S{{0,40}}/)?ib_(?:write|read|send)_(?:bw|lat)[ ](?![^\n]{{0,300}}[0-9][ ]?[GM]i?[Bb](?:it)?(?:/s|ps))"
+    r"[^\n`]{0,200}?(?:-d[ ]?|--ib-dev[ =])[A-Za-z]"
+)
 _TITLE = r"(?:RDMA_(?:Write|Read)|Send)(?:[ _][A-Za-z_ ]{1,60})? Test"
 # If two processes write into one file (loopback), a block can begin anywhere.
 _HEADED = (
@@ -39,12 +49,13 @@ BEGIN = (
     r"|[ \t]*\{\s{0,20}\"?test_info\"?[ ]?:|\*{30,}[ \t]*\n\*[ ]Waiting for client|initializing CUDA[ \t]*$|"
     r"[ \t|]{0,8}[0-9]{1,12}[ \t|]{1,20}[0-9]{1,9}[ \t|]{1,24}[0-9]{1,7}\.[0-9]{2}[ \t|]{1,24}[0-9]{1,7}\.[0-9]{2}"
     r"[ \t|]{1,24}[0-9]{1,6}\.[0-9]{6}[ \t|]{0,8}$|"
-    rf"Listing all CUDA devices in system|(?:{_DASHES}){{0,3}}{_FIRST})"
+    rf"Listing all CUDA devices in system|{_RUN}|(?:{_DASHES}){{0,3}}{_FIRST})"
 )
 _TITLED = re.compile(
     r"\s*(?P<op>RDMA_Write|RDMA_Read|Send)\b(?P<two> [A-Za-z_ ]{0,40}Bidirectional)?[A-Za-z_ ]{0,40} Test\s*"
 )
 _DEVICE = re.compile(r"\bDevice[ \t]*: (?P<device>[\w.-]{1,64})\s*$")
+_BOTH = re.compile(r"[ ](?:-b|--bidirectional)(?![\w-])")
 _GPU = re.compile(r"CUDA device (?P<number>[0-9]{1,3}): PCIe address is (?P<bus>[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})\b")
 _PICKED = re.compile(r"Picking device No\. (?P<number>[0-9]{1,3})\b")
 _COLUMN = re.compile(r"(?P<name>#?[\w.%]+(?: [a-z]+)?)(?:\[(?P<unit>[^\]]{1,12})\])?")
@@ -98,6 +109,9 @@ def read(part: Part) -> Iterator[Record]:
             unread = number
         if titled := _TITLED.fullmatch(line):
             test = _Test(op=_OPS[titled["op"]], both=bool(titled["two"]))
+        elif command := _COMMAND.search(line):
+            both = bool(_BOTH.search(command[0]))
+            test = _Test(op=command["op"], both=both, device=command["device"])
         elif gpu := _GPU.search(line):
             places[gpu["number"]] = f"0000:{gpu['bus'].lower()}.0"
         elif found_gpu := _PICKED.search(line):
