@@ -38,9 +38,11 @@ PROGRAMS = (
     "agent_checks",
     "kubernetes",
     "node_checks",
-    "said",
 )
-# Lines of known drivers and programs with a word for a fault. They count only if no other message is in the line.
+# Sentences of people. They count only if they state a fault of now (probes/parsing/sentences.py), and if no other message
+# is in the line.
+SAID = ("said_gpu", "said_links", "said_host")
+# Lines of known drivers and programs with a word for a fault. They count only if no message of the above is in the line.
 UNEXPLAINED = ("unexplained",)
 _TABLE = "[[message]]\n"
 _HEAD = re.compile(
@@ -103,6 +105,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     severity_alone: Severity | None = None  # the severity without these messages; None: it does not count then
     unless: tuple[str, ...] = ()  # it does not count if one of these messages is in the log too
     elsewhere: bool = False  # the cause can be another machine: a text that shows nothing else has only a symptom
+    beside: str | None = None  # a sentence counts only if it also contains this expression
     about: tuple[str, ...] = ()  # its subject is that of these messages, if they have one subject
     source: Text
     example: Text
@@ -139,12 +142,17 @@ def _entry(file: str, table: str) -> Entry:
 
 @cache
 def _by_name() -> Mapping[str, Entry]:
-    return {entry.name: entry for entry in entries(*KERNEL, *PROGRAMS, *UNEXPLAINED)}
+    return {entry.name: entry for entry in entries(*KERNEL, *PROGRAMS, *SAID, *UNEXPLAINED)}
 
 
 def is_unexplained(name: str) -> bool:
     """Whether the message only says that a driver or a program reports a fault."""
     return _by_name()[name].file in UNEXPLAINED
+
+
+def is_said(name: str) -> bool:
+    """Whether the message is a sentence of a person."""
+    return _by_name()[name].file in SAID
 
 
 @cache
@@ -163,6 +171,13 @@ def pattern(name: str) -> re.Pattern[str]:
     return re.compile(expanded(message(name).pattern), re.MULTILINE)
 
 
+@cache
+def beside(name: str) -> re.Pattern[str] | None:
+    """What the sentence of this message must also contain, compiled."""
+    text = message(name).beside
+    return re.compile(expanded(text)) if text else None
+
+
 def expanded(text: str) -> str:
     """A pattern with the expressions that its macros stand for."""
     return _MACRO.sub(lambda found: MACROS[found[1]], text)
@@ -171,7 +186,11 @@ def expanded(text: str) -> str:
 def subject_of(name: str, found: re.Match[str]) -> str:
     """The subject of a matched message, by the name that the kernel or the tool uses. "node": it names none."""
     kind = message(name).subject
-    text = found.groupdict().get(kind) or ""
+    return named(kind, found.groupdict().get(kind) or "")
+
+
+def named(kind: str, text: str) -> str:
+    """The name of a device of this kind in a message, as the kernel or the tool has it. "node": the text is empty."""
     if not text:
         return "node"
     if kind == "pci":

@@ -115,9 +115,9 @@ def _values(snapshot: Snapshot, finding: Finding) -> Mapping[str, str | None]:
 
 
 def _sentences(text: str) -> list[str]:
-    """The steps of a remedy that a rule gives as one text."""
-    parts = _BETWEEN.split(text)
-    return [f"{one[:1].upper()}{one[1:]}" + ("" if one.endswith(".") or one is parts[-1] else ".") for one in parts]
+    """The steps of a remedy that a rule gives as one text. A command at the beginning keeps its lower case."""
+    parts = [f"I{one[1:]}" if one.startswith("if ") else one for one in _BETWEEN.split(text)]
+    return [one + ("" if one.endswith(".") or one is parts[-1] else ".") for one in parts]
 
 
 def filled(text: str, names: Names | None = None) -> str:

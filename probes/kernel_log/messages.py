@@ -13,9 +13,10 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
-from ...models.catalog.log_messages import Entry, entries, message, pattern, subject_of
+from ...models.catalog.log_messages import SAID, Entry, beside, entries, message, named, pattern, subject_of
 from ...models.facts.machine import Event
 from ..parsing.negation import is_negated
+from ..parsing.sentences import device, is_less, is_stated, sentence
 from .forms import Form
 
 Needled = TypeVar("Needled", Entry, Form)
@@ -104,11 +105,30 @@ def _find(text: str, entry: Entry) -> Iterator[Found]:
         last = text.rfind(entry.needle, place, max(place + len(entry.needle), min(end, place + _NEAR)))
         found = pattern(entry.name).search(text, begin, min(end, last + _AFTER))
         if found:
-            if not _is_negated(text[begin:end], found, begin):
-                subject = subject_of(entry.name, found)
+            subject = _said_of(text, found, entry) if entry.file in SAID else subject_of(entry.name, found)
+            if subject and not _is_negated(text[begin:end], found, begin):
                 yield Found(found.start(), found.end(), entry.name, subject, _numbered(found))
             done, last = found.end(), place
         place = text.find(entry.needle, max(done, last + len(entry.needle)))
+
+
+def _said_of(text: str, found: re.Match[str], entry: Entry) -> str | None:
+    """The subject of a sentence: the device that the match names, or the only one in the sentence. None: the sentence
+    does not state the fault.
+    """
+    first = max(text.rfind("\n", 0, found.start()) + 1, found.start() - _AFTER)
+    line = text[first : found.end() + _AFTER].split("\n", 1 + text.count("\n", first, found.end()))[0]
+    said, start = sentence(line, found.start() - first, found.end() - first)
+    also = beside(entry.name)
+    if not is_stated(said, start) or not is_less(found.groupdict()) or (also and not also.search(said)):
+        return None
+    subject, kind = subject_of(entry.name, found), message(entry.name).subject
+    if subject != "node":
+        return subject
+    name = device(said, kind)
+    if name is None and kind == "gpu":
+        kind, name = "pci", device(said, "pci")
+    return named(kind, name or "")
 
 
 def _is_negated(line: str, found: re.Match[str], begin: int) -> bool:

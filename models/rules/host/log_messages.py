@@ -14,7 +14,7 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...catalog.log_messages import Message, is_unexplained, message, pattern
+from ...catalog.log_messages import Message, is_said, is_unexplained, message, pattern
 from ...facts.gpu import Gpu
 from ...facts.machine import Event, Node, Pci
 from ...inventory.snapshot import Snapshot
@@ -191,16 +191,16 @@ def _finding(snapshot: Snapshot, found: Sequence[_Logged]) -> Finding:
     name = function_name(snapshot, function) if function else None
     also = f"; also: {'; '.join(others[:2])}" if others else ""
     also += f"; and {len(others) - 2} more messages" if len(others) > 2 else ""
+    said = is_said(first.row.name)
+    says = "" if said else f"the log says{'' if first.subject == 'node' else f' of {name or first.subject}'}: "
     return Finding(
         code=first.code,
         kind="event",
         severity=first.severity,
-        confidence="likely" if first.row.severity == "info" or _may_end(first.row) else "certain",
+        confidence="likely" if said or first.row.severity == "info" or _may_end(first.row) else "certain",
         subject=first.subject,
         subject_name=name,
-        message=f"the log says{'' if first.subject == 'node' else f' of {name or first.subject}'}: {first.says}"
-        + f"{times(same)}{also}"
-        + (f" ({first.past})" if first.past else ""),
+        message=f"{says}{first.says}{times(same)}{also}" + (f" ({first.past})" if first.past else ""),
         since=since(first.event),
         case=UNEXPLAINED if is_unexplained(first.row.name) else None,
         observed=max(_count(one) for one in same),

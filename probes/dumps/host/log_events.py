@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ....models.catalog.log_messages import KERNEL, PROGRAMS, UNEXPLAINED
+from ....models.catalog.log_messages import KERNEL, PROGRAMS, SAID, UNEXPLAINED
 from ....models.facts.machine import Event
 from ....models.facts.records import Evidence
 from ...kernel_log.forms import FORMS
@@ -86,6 +86,8 @@ def messages(part: Part) -> Iterator[LogLine]:
     """The lines with messages of the catalog. Lines of the forms are left out."""
     text = part.text
     found = find_messages(text, catalog(*KERNEL, *PROGRAMS))
+    explained = {_start(text, one) for one in found}
+    found += [one for one in find_messages(text, catalog(*SAID)) if _start(text, one) not in explained]
     explained = {_start(text, one) for one in found}
     others = {_start(text, one): one for one in find_messages(text, catalog(*UNEXPLAINED))}
     found += [one for start, one in others.items() if start not in explained]

@@ -33,12 +33,12 @@ _VALUE = (
 )
 _COLUMN = (
     r"gpus?|gpu[ ](?:id|index)|device|dev|nic|hca|interface|index|idx|id|port|bdf|address"
-    r"|pci[ _]?(?:address|bus[ _]?id)|bus[ _-]?id"
+    r"|pci[ _]?(?:addr(?:ess)?|bus[ _]?id)|bus[ _-]?id"
 )
 # Columns that say which device it is, and nothing of its state
 _LABEL = (
     r"(?:#|no\.?|slot|card|model|name|product|vendor|type|node|host|role|location|numa(?: node)?|socket|notes?"
-    r"|comments?|remarks?)"
+    r"|comments?|remarks?|rdma|net|(?:lnk|ip)stat|hca[ _]?type)"
 )
 BEGIN = r"^Notes on devices:[ \t]*$"
 # A device and a value, or the names of columns

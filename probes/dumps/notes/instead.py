@@ -17,6 +17,7 @@ from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Pci
 from ....models.facts.pcie_rates import speed_of
 from ....models.facts.records import Record
+from ...parsing.sentences import WHY
 
 NAMELESS = "gpu"  # key of the GPU of a sentence that does not name it
 
@@ -41,18 +42,21 @@ _OTHER_TIMES = re.compile(
     r"|wenn|falls|était|если|было)(?![\w-])|解决|修复|如果",
     re.IGNORECASE,
 )
-_WHY = re.compile(  # questions of people who have the fault
-    r"(?<!\w)(?:why|any (?:idea|hint|clue|suggestion)s?|what(?:'s| is) wrong|warum|wieso|weshalb|eine idee"
-    r"|ideen|почему)(?!\w)|为什么|为何|なぜ",
-    re.IGNORECASE,
-)
 _FIRST = (
     r"(?:should (?:be|run)|supposed to be|expected|meant to be|sollte|müsste|应该是|应为|本来是)"  # what is expected
 )
 _BUT = r"[^\n0-9.;?!]{0,24}?(?:ではなく|なのに|(?<!\w)(?:but|yet|only|just|actually|aber|nur)(?!\w)|只有|但|却)"
+_THOUGH = (  # "Gen1 although the card supports Gen4", "x8, the others are at x16"
+    r"(?:(?:although|even though|though|whereas|while|but)[^\n0-9.;?!]{0,40}?(?<![a-z])(?:supports?|capable of|rated for)"
+    r"|(?:whereas|while|but|and|,)[^\n0-9.;?!]{0,24}?(?<![a-z])others?(?: [a-z]{1,6})?(?: are| have| run| show)(?: at)?)(?![a-z])"
+)
 _VALUES = (_LANES, _GEN, _SPEED)
 _FORMS = (
     *(rf"{value.format('')}{_ASIDE}[, ，。]{{0,2}}{_INSTEAD}{_FILL}{value.format(2)}" for value in _VALUES),
+    *(
+        rf"{value.format('')}{_ASIDE}[ ,]{{0,2}}[^\n0-9.;?!]{{0,24}}?{_THOUGH}{_FILL}{value.format(2)}"
+        for value in _VALUES
+    ),
     *(rf"{_FIRST}{_FILL}{value.format(2)}{_ASIDE}{_BUT}{_FILL}{value.format('')}" for value in _VALUES),
     *(rf"{value.format(2)}{_ASIDE}[ ]?(?:ではなく|なのに)[^\n0-9.;?!]{{0,24}}?{value.format('')}" for value in _VALUES),
 )
@@ -87,7 +91,7 @@ class Instead(NamedTuple):
 
 def instead(line: str) -> Instead | None:
     """What a sentence says of a link. None: nothing, or of another time."""
-    if len(line) > _LONGEST or _OTHER_TIMES.search(line) or ("?" in line and not _WHY.search(line)):
+    if len(line) > _LONGEST or _OTHER_TIMES.search(line) or ("?" in line and not WHY.search(line)):
         return None
     for form in _forms():
         if found := form.search(line):

@@ -28,7 +28,7 @@ _GONE = (
     r"(?:missing|not (?:detected|found|visible|listed|responding|seen)|gone|lost|(?:has )?fallen off(?: the bus)?"
     r"|(?:fell|falls) off(?: the bus)?|hung|unresponsive)(?![\w])"
 )
-_SPEED = rf"(?:[0-9]{{1,2}}(?:\.[0-9])?[ ]?gt/s|(?:pcie?[ ]?)?gen(?:eration)?[ .-]?[1-7]|pcie?[ ]?[1-7]\.0){_WHOLE}"
+_SPEED = rf"(?:[0-9]{{1,2}}(?:\.[0-9])?[ ]?gt/s|(?<=x[0-9] )g[1-6]|(?<=x[0-9]{{2}} )g[1-6]|(?:pcie?[ ]?)?gen(?:eration)?[ .-]?[1-7]|pcie?[ ]?[1-7]\.0){_WHOLE}"
 _RATE = r"[0-9]{1,6}(?:\.[0-9]{1,3})?[ ]?[gm]b(?:it)?(?:/s(?:ec)?|ps|s/s(?:ec)?)(?![\w/])"
 _STATE = (
     r"(?:(?:port_)?(?:active|inactive|down|init(?:ializing)?|armed)|link[_ ]?(?:up|down)|polling|disabled|sleep"
@@ -75,7 +75,7 @@ _EDGES = " \t|,;:=()[]*`'\"~≈!+<>.–-"
 _LONGEST, _MOST_WORDS = 300, 60
 # Names of values as programs write them: "max_link_width", "currentLinkSpeed", "pcie.width.max"
 _PART = (
-    r"(?:current|curr?|maximum|max|negotiated|actual|capable|supported|link|width|speed|lanes?|generation|gen|pcie?"
+    r"(?:lnkcap|lnksta|current|curr?|maximum|max|negotiated|actual|capable|supported|link|width|speed|lanes?|generation|gen|pcie?"
     r"|express)"
 )
 _NAME = re.compile(

@@ -36,20 +36,21 @@ _LAST = rf"(?<![\w-]){_OTHERS}{_FILL}{_USUAL}{_GAP}{_NAME}{_FILL}{_OWN}"
 _WANTED = (
     r"(?:instead of|rather than|expect(?:ed|ing|ation)?|should(?: be| get| reach| see| give)?|supposed to|normal(?:ly)?"
     r"|theoretical(?:ly)?|in theory|advertised|nominal(?:ly)?|line rate"
+    r"|(?:below|under|less than|lower than)[ ](?:the )?(?:minimum|threshold|required|expected|limit)"
     r"|(?:healthy|sound|good|working|identical)[ ](?:nodes?|hosts?|machines?|servers?|pairs?|ones?))(?![\w])"
 )
 _RATE = rf"(?P<own>{NUMBER})[ ]?(?P<unit>{UNIT})(?![\w%])"
 _IDEAL = rf"(?P<usual>{NUMBER})[ ]?(?P<other>{UNIT})(?![\w%])"
 # Words between two rates. They may name products and counts: "on 8x H100", "between 2 nodes"
 _COUNT = r"(?<![\w.])[0-9]{1,2}(?:x(?![\w])|x?(?= (?:GPU|node|rank|NIC|H|A|B)))"
-_NEAR = rf"(?:[^\n0-9]|(?<=[A-Za-z])[0-9]{{1,4}}(?![0-9.])|{_COUNT}){{0,60}}?"
+_NEAR = rf"(?:[^\n0-9]|(?<=[A-Za-z])[0-9]{{1,4}}(?![0-9.])|(?<=gpu[ #])[0-9]{{1,2}}(?![\w.])|{_COUNT}){{0,60}}?"
 _ONLY = r"(?<![\w-])(?:but|only|get|got|see|measured?)(?![\w])"
 _BELOW = rf"(?<![\w.]){_RATE}{_NEAR}(?<![\w-]){_WANTED}{_NEAR}{_IDEAL}"
 _MISSED = rf"(?<![\w-]){_WANTED}{_NEAR}{_IDEAL}{_NEAR}{_ONLY}{_NEAR}{_RATE}"
 _ON = (  # "3.3 Gbits/sec on a 40Gb network card"
     rf"(?<![\w.]){_RATE}[^\n0-9]{{0,20}}(?<![\w-])(?:on|over|with)[^\n0-9]{{1,20}}"
-    rf"(?P<usual>{NUMBER})[ -]?(?P<other>[gt]b(?:its?)?(?:ps|/s(?:ec)?)?)"
-    r"(?:e|[ -]?(?:network|nics?|links?|ports?|cards?|adapters?|ethernet|infiniband|connection))(?![\w])"
+    rf"(?P<usual>{NUMBER})[ -]?(?P<other>[gt](?:b(?:its?)?(?:ps|/s(?:ec)?)?)?)"
+    r"(?:b?e|[ -]?(?:network|nics?|links?|ports?|cards?|adapters?|ethernet|infiniband|connection))(?![\w])"
 )
 _BUT = (  # "23000MB/s for host memory but around 11000MB/s for GPU memory"
     rf"(?<![\w.]){_IDEAL}[^\n0-9]{{0,60}}(?<![\w-])(?:but|whereas)(?![\w])(?:[ ](?:only|just|around|about|a))*"
@@ -59,6 +60,14 @@ _BELOW_LAST = rf"(?<![\w.]){_RATE}{_NEAR}(?<![\w.]){_IDEAL}{_NEAR}(?<![\w-]){_WA
 _INSTEAD = (  # "40GB/s instead of 50+"
     rf"(?<![\w.]){_RATE}[^\n0-9]{{0,20}}[ ](?:instead of|rather than)[ ](?:about |the )?[~≈]?"
     rf"(?P<usual>{NUMBER})(?:[ ]?(?P<other>{UNIT}))?(?![\w%])"
+)
+_OTHER = r"(?<![\w-])(?:all |the |most ){0,2}other (?:pairs?|gpus?|nodes?|ports?|links?|cards?)(?![\w])"
+_THEN = r"(?<![\w-])(?:versus|vs\.?|compared (?:to|with)|while|whereas|but|against)(?![\w])"
+_AGAINST = (  # "6 GB/s on GPU 2 versus 25 GB/s on the others"
+    rf"(?<![\w.]){_RATE}{_NEAR}{_THEN}[^\n0-9]{{0,16}}{_IDEAL}[ ](?:on|for|over|between|with) (?:{_OTHER}|(?:the )?(?:others|rest))"
+)
+_AMONG = (  # "1.2 GB/s between gpu0 and gpu4, all other pairs are at ~50 GB/s"
+    rf"(?<![\w.]){_RATE}{_NEAR}{_OTHER}[^\n0-9]{{0,20}}[ ~≈]{{1,3}}{_IDEAL}"
 )
 _DROPPED = (  # "dropped from 180 GB/s to 90 GB/s"
     rf"(?<![\w-])(?:drop(?:s|ped)?|f[ae]ll(?:s|en)?|went down|decreased?|degraded?|reduced)[^\n0-9]{{0,20}}[ ]from[ ]"
@@ -82,7 +91,8 @@ def _unnamed(text: str) -> str:
 
 # The lines with which such a text begins
 _NAMED = rf"{_unnamed(_FIRST)}|{_unnamed(_LAST)}"
-_NAMELESS = "|".join((*map(_unnamed, (_MISSED, _BELOW, _INSTEAD, _DROPPED, _ON, _BUT, _BELOW_LAST)), COMPLAINT))
+_FREE = (_MISSED, _BELOW, _INSTEAD, _DROPPED, _AGAINST, _AMONG, _ON, _BUT, _BELOW_LAST)  # without the name of a device
+_NAMELESS = "|".join((*map(_unnamed, _FREE), COMPLAINT))
 _ADAPTER = rf"(?<![\w.-]){NIC}(?![\w])"  # notes/device_notes.py reads "mlx5_5 200 Gb/s instead of 400 Gb/s"
 SPOKEN = rf"(?:[^\n]{{0,200}}?(?:{_NAMED})|(?![^\n]{{0,300}}{_ADAPTER})[^\n]{{0,200}}?(?:{_NAMELESS}))"
 UNITLESS = rf"[^\n]{{0,200}}?(?:{_unnamed(_BUS)})"
@@ -91,9 +101,7 @@ LISTED = rf"[^\n]{{0,80}}?(?<![\w.]){_ENTRY}(?:[ ]?[,;|][ ]?{_ENTRY}){{2}}"
 
 @cache
 def _claims(named: bool) -> tuple[re.Pattern[str], ...]:
-    texts = (
-        (_FIRST, _LAST) if named else (_FIRST, _LAST, _MISSED, _BELOW, _INSTEAD, _DROPPED, _ON, _BUT, _BELOW_LAST, _BUS)
-    )
+    texts = (_FIRST, _LAST) if named else (_FIRST, _LAST, *_FREE, _BUS)
     return tuple(re.compile(text, re.IGNORECASE) for text in texts)
 
 
@@ -131,7 +139,7 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
     with the number of its line, from 0.
     """
     for number, line in part.lines():
-        if any(find_messages(line, catalog("node_checks"))):
+        if any(find_messages(line, catalog("node_checks", "dcgm"))):
             continue  # the catalog names the device that a node check measured
         for pattern in _claims(bool(_adapter().search(line))):
             found = pattern.search(line[:600])
@@ -149,7 +157,9 @@ def _pair(found: re.Match[str], cite: Evidence) -> NodePair | None:
     name = groups.get("name") or EXPECTED
     name = re.sub(r"(?i:gpu)[ #]?(?=[0-9])", "gpu", name) if re.fullmatch(_CARD, name, re.IGNORECASE) else name
     unit = groups.get("unit") or groups.get("other") or ("" if "unit" in groups else "GB/s")
-    factor, of_others = factor_of(unit), factor_of(groups.get("other") or unit)
+    other = groups.get("other") or unit
+    other = f"{other}bps" if len(other) == 1 else other  # "a 100G link"
+    factor, of_others = factor_of(unit), factor_of(other)
     known = name == EXPECTED or is_device(name) or groups.get("kind") or _MACHINE.search(name)
     if factor is None or of_others is None or not known:
         return None

@@ -19,7 +19,7 @@ from ..core.matrix import implied_gpus
 from ..core.part import Part
 from ..lines.markup import cells_of
 from ..lines.shapes import shape
-from . import square
+from . import sizes, square
 from . import words as vocabulary
 from .claims import LISTED, SPOKEN, UNITLESS, claims, entries
 from .flows import PATHS, flows_of, is_disk, is_nic, path_rates
@@ -27,7 +27,7 @@ from .rows import Header, RateRow, header_of, is_change, row_of, single_node
 from .shorthand import rows_of
 
 _UNIT = vocabulary.UNIT
-BEGIN = rf"(?:{vocabulary.BEGIN}|{square.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}|{UNITLESS}))"
+BEGIN = rf"(?:{vocabulary.BEGIN}|{square.BEGIN}|{sizes.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}|{UNITLESS}))"
 _BETWEEN = 3  # lines
 _FEWEST_NODES = 4  # nodes whose own rates are compared
 _HOW = "write each row as 'gpu0 -> gpu1: 48.1 GB/s'"
@@ -68,6 +68,7 @@ def read(part: Part) -> Iterator[Record]:
     lines = [(number, row, vocabulary.words(_cells(row.lstrip(" \t>")))) for number, row in rows]
     compared = {number for number, _, words in lines if words and _is_compared(words)}
     spoken = {number: one for number, one in claims(part) if number not in compared}
+    spoken |= dict(sizes.comparisons(part))
     change = is_change({word.kind for word in words or ()} for _, _, words in lines)
     single = single_node(words for _, _, words in lines if words)
     for number, line, words in lines:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.catalog import codes
-from linkgauge.models.catalog.log_messages import KERNEL, PROGRAMS, Message, entries, expanded, message, pattern
+from linkgauge.models.catalog.log_messages import KERNEL, PROGRAMS, SAID, Message, entries, expanded, message, pattern
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.inventory.assemble import assemble
@@ -29,8 +29,9 @@ from linkgauge.probes.kernel_log.messages import catalog, find_messages
 from tests.support.dump_samples import SAMPLES
 from tests.support.paths import TESTS
 
-ENTRIES = catalog(*KERNEL, *PROGRAMS)
-ROWS = [message(entry.name) for entry in entries(*KERNEL, *PROGRAMS)]
+KNOWN, ENTRIES = catalog(*KERNEL, *PROGRAMS), catalog(*KERNEL, *PROGRAMS, *SAID)
+SENTENCES = [message(entry.name) for entry in entries(*SAID)]
+ROWS = [*(message(entry.name) for entry in entries(*KERNEL, *PROGRAMS)), *SENTENCES]
 AT = 1795230000.0
 SHARED = TESTS.parent.parent / "shared"
 FRAMES: dict[str, Callable[[str], str]] = {
@@ -133,8 +134,10 @@ def test_repetitions_are_bounded() -> None:
 
 
 def test_an_example_belongs_to_its_row_alone() -> None:
+    """A sentence counts only where no message of a program is."""
     for row in ROWS:
-        assert {one.name for one in find_messages(row.example, ENTRIES)} == {row.name}
+        assert {one.name for one in find_messages(row.example, KNOWN)} == ({row.name} - {one.name for one in SENTENCES})
+        assert row not in SENTENCES or [one.name for one in find_messages(row.example, ENTRIES)] == [row.name]
         assert [form.kind for form in FORMS if form.pattern.search(row.example)] == [], row.name
 
 

@@ -1,0 +1,76 @@
+"""Sentences of people about faults: whether a sentence states a fault of now, and about which device.
+
+A condition ("if a GPU throttles"), a question, and a fault that is over state none. A question for the reason ("why is
+my GPU at x8?") states one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_ENDS = re.compile(r"[.;?!](?=[\s\"'`*)]|$)|\n|\|")
+_SUPPOSED = re.compile(  # before the fault
+    r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can|in case|supposed?|imagine|e\.g\.?|for example"
+    r"|such as|make sure|ensure|verify|avoid|prevent|how to|check (?:if|that|whether|for)|to (?:see|test|check)"
+    r"|when(?:ever)? (?:an?|any|the|your)|wenn|falls|sobald)(?![\w-])|如果|是否",
+    re.IGNORECASE,
+)
+_OVER = re.compile(
+    r"(?<![\w-])(?:used to|no longer|not any ?more|fixed|solved|resolved|repaired|replaced|swapped|previously|formerly"
+    r"|recovered|(?:up|works?|fine|ok|okay|back|healthy|normal) (?:now|again)|(?:is|are) back|(?:was|were|is|are) not seen"
+    r"|behoben|gelöst|ersetzt)(?![\w-])|解决|修复|已更换",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(r"[\s*>-]{0,8}(?:no|never|without|not)(?![\w-])", re.IGNORECASE)  # the first word of a sentence
+WHY = re.compile(  # questions of people who have the fault
+    r"(?<!\w)(?:why|any (?:idea|hint|clue|suggestion)s?|what(?:'s| is) wrong|warum|wieso|weshalb|eine idee"
+    r"|ideen|почему)(?!\w)|为什么|为何|なぜ",
+    re.IGNORECASE,
+)
+_NUMBERS = {word: number for number, word in enumerate("zero one two three four five six seven eight nine".split())}
+_ADDRESS = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
+_DEVICES: Mapping[str, re.Pattern[str]] = {
+    "gpu": re.compile(r"(?<![\w-])gpu(?:[ _-]?#?|\[)([0-9]{1,2})\b(?![.:]\d)", re.IGNORECASE),
+    "rdma": re.compile(r"(?<![\w-])((?:mlx[45]|bnxt_re|irdma|rocep|efa|hfi1|ionic|rdmap)_?[0-9]\w{0,12})\b"),
+    "net": re.compile(r"(?<![\w-])((?:eth|ens|eno|enp|ib|bond)[0-9]\w{0,12})\b"),
+    "nvme": re.compile(r"(?<![\w-])(nvme[0-9]{1,3})(?:n[0-9]{1,3})?\b"),
+    "pci": re.compile(rf"(?<![\w:])({_ADDRESS})(?!\w)"),
+}
+
+
+def sentence(line: str, start: int, end: int) -> tuple[str, int]:
+    """The sentence around a part of a line, and where the part begins in it."""
+    before = [one.end() for one in _ENDS.finditer(line, 0, start)]
+    after = _ENDS.search(line, end)
+    first = before[-1] if before else 0
+    return line[first : after.end() if after else len(line)], start - first
+
+
+def is_stated(said: str, start: int) -> bool:
+    """Whether a sentence states the fault that it names from `start` on: not as a condition, and not as over."""
+    asked = said.rstrip().endswith("?") and not WHY.search(said)
+    denied = _DENIED.match(said)
+    return not (asked or denied or _SUPPOSED.search(said, 0, start) or _OVER.search(said))
+
+
+def is_less(values: Mapping[str, str | None]) -> bool:
+    """Whether there is less than wanted, if the sentence has both numbers: the groups `have` and `want`."""
+    have, want = (number(values.get(name) or "") for name in ("have", "want"))
+    return have is None or want is None or have < want
+
+
+def number(text: str) -> float | None:
+    """The number of "7", "2.5" or "seven"."""
+    word = _NUMBERS.get(text.lower())
+    try:
+        return word if word is not None else float(text)
+    except ValueError:
+        return None
+
+
+def device(said: str, kind: str) -> str | None:
+    """The only device of a kind that the sentence names: the number of a GPU, or a name. None: several, or none."""
+    pattern = _DEVICES.get(kind)
+    found = set(pattern.findall(said)) if pattern else set()
+    return found.pop() if len(found) == 1 else None
