@@ -170,7 +170,7 @@ def _fewest(snapshot: Snapshot, downs: Event, ups: Sequence[Event]) -> int:
 
     A person copies the lines of a port that worries him. So in an excerpt, a port that comes up as often flaps.
     """
-    changes = (downs.recent or 1) + max((one.recent or 1 for one in ups), default=0)
+    changes = sum(max((one.recent or one.count or 1 for one in found), default=0) for found in ((downs,), ups))
     excerpt = snapshot.origin == "dumps" and while_running(snapshot, downs)
     return _EXCERPT if excerpt and changes >= 2 * _EXCERPT else _FLAPS
 

@@ -43,6 +43,7 @@ _FORMS = (
     # "Xid 94 contained ECC error and Xid 63 row remapping pending on GPU 0000:b9:00.0"
     rf"{_XID}(?=[ ]{_WORDS}(?:xid[ ]?[0-9]{{1,3}}[ ]{_WORDS})?(?:on|of|for|from|at)[ ]{_GPU})",
     rf"(?<![\w-]){_LIST}[ ]?[:=][ ]?{_CODES}",
+    rf"{_XID}[ ]detected[ ]by[ ](?:dmesg|nvml|nvrm)\b",  # gpud
     rf"\b(?:kernel|NVRM):[ ](?:\[[ 0-9.]{{3,20}}\][ ]?)?(?:NVRM:[ ])?xid[ :]{{1,2}}{_CODES}(?=,|[ \t]*$)",
     rf"^[ \t]{{0,8}}(?:[*-][ ])?xid[ :]{{1,2}}{_CODES}[ \t]*$",
     r"[a-z_]{0,40}xid[a-z_]{0,40}\{(?=[^}\n]{0,300}\bxid=\"(?P<codes>[1-9][0-9]{0,2})\")"

@@ -22,7 +22,7 @@ _OWNER = r"(?:DEVPKEY_PciDevice_|\{[0-9A-Fa-f-]{36}\}[ \t]*|PciExpress|PCIe|Pcie
 _NAME = rf"{_OWNER}(?:Current|Max|Maximum)Link(?:Width|Speed)(?:Encoded)?"
 _IS = r"[ \t]{0,60}(?:[:=][ \t]{0,60}|(?<=[ \t]))(?:(?:U?Int32|Byte)[ \t]{1,60})?"
 _VALUE = r"(?:x?[0-9]{1,2}|[0-9]{1,2}(?:\.[0-9])?[ ]?GT/s|Gen[ ]?[1-7])"
-_BUS = r"PCIe?[ ](?:v[1-7]\.[0-9][ ])?x[0-9]{1,2}[ ](?:[1-7]\.[0-9][ ]|\([0-9.]{1,4}[ ]GT/s\)[ ])?@[ ]x[0-9]"
+_BUS = r"PCIe?[ ](?:v[1-7]\.[0-9][ ])?x[ ]?[0-9]{1,2}[ ](?:[1-7]\.[0-9][ ]|\([0-9.]{1,4}[ ]GT/s\)[ ])?@[ ]x[ ]?[0-9]"
 _WIDTHS = r"CurrentLinkWidth[^\n0-9:=]{1,100}MaxLinkWidth|MaxLinkWidth[^\n0-9:=]{1,100}CurrentLinkWidth"
 BEGIN = (
     rf"^[ \t]*(?:{_NAME}{_IS}{_VALUE}[ \t]*$"
@@ -33,8 +33,8 @@ _PROPERTY = re.compile(
     rf"{_IS}(?P<value>{_VALUE})[ \t]*"
 )
 _INTERFACE = re.compile(
-    r"PCIe?[ ](?:v(?P<v>[1-7])\.[0-9][ ])?x(?P<most>[0-9]{1,2})[ ](?:(?P<m>[1-7])\.[0-9][ ]|\([0-9.]{1,4}[ ]GT/s\)[ ])?"
-    r"@[ ]x(?P<width>[0-9]{1,2})(?![0-9.])(?:[ ](?P<n>[1-7])\.[0-9])?"
+    r"PCIe?[ ](?:v(?P<v>[1-7])\.[0-9][ ])?x[ ]?(?P<most>[0-9]{1,2})[ ](?:(?P<m>[1-7])\.[0-9][ ]|\([0-9.]{1,4}[ ]GT/s\)[ ])?"
+    r"@[ ]x[ ]?(?P<width>[0-9]{1,2})(?![0-9.])(?:[ ](?P<n>[1-7])\.[0-9])?"
 )
 _COLUMN = re.compile(rf"{_OWNER}(?P<mark>Current|Max)(?:imum)?Link(?P<what>Width|Speed)(?:Encoded)?")
 _FIELDS = {

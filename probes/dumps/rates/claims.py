@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from ....models.facts.averages import median
 from ....models.facts.network_paths import EXPECTED, NodePair
 from ....models.facts.records import Evidence
 from ...kernel_log.messages import catalog, find_messages
@@ -77,6 +78,11 @@ _BUS = (  # without a unit, as nccl-tests prints it: "busbw is 50, theoretical b
     rf"(?<![\w-])bus ?bw[^\n0-9]{{1,20}}[ ](?P<own>{NUMBER})(?![\w%]|[.]\d)[^\n0-9]{{1,30}}(?<![\w-]){_WANTED}"
     rf"[^\n0-9]{{0,30}}[ ](?P<usual>{NUMBER})(?![\w%]|[.]\d)"
 )
+_SEVERAL = rf"{NUMBER}(?:[ ]?{UNIT})?"
+_EACH = (  # "to device 0, 1, 2 and 3 were 14.2, 57.06, 56.68 and 57.07 respectively"
+    r"(?:gpus?|devices?|nodes?|nics?|ports?|cards?)[ ](?P<ends>[0-9]{1,2}(?:, ?[0-9]{1,2}){1,14},? and [0-9]{1,2})"
+    rf"[^\n0-9]{{1,40}}(?P<each>{_SEVERAL}(?:, ?{_SEVERAL}){{1,14}},? and {_SEVERAL})[^\n0-9]{{0,12}}respectively"
+)
 # What names of machines contain; other words with a number can be those of products
 _MACHINE = re.compile(r"(?i:node|host|server|machine|worker|compute|[dh]gx|gpu-|rack|srv|rail)|(?:[0-9]{1,3}\.){3}")
 
@@ -95,7 +101,7 @@ _FREE = (_MISSED, _BELOW, _INSTEAD, _DROPPED, _AGAINST, _AMONG, _ON, _BUT, _BELO
 _NAMELESS = "|".join((*map(_unnamed, _FREE), COMPLAINT))
 _ADAPTER = rf"(?<![\w.-]){NIC}(?![\w])"  # notes/device_notes.py reads "mlx5_5 200 Gb/s instead of 400 Gb/s"
 SPOKEN = rf"(?:[^\n]{{0,200}}?(?:{_NAMED})|(?![^\n]{{0,300}}{_ADAPTER})[^\n]{{0,200}}?(?:{_NAMELESS}))"
-UNITLESS = rf"[^\n]{{0,200}}?(?:{_unnamed(_BUS)})"
+UNITLESS = rf"[^\n]{{0,200}}?(?:{_unnamed(_BUS)}|(?:bandwidth|throughput|bw)[^\n]{{0,80}}?{_unnamed(_EACH)})"
 LISTED = rf"[^\n]{{0,80}}?(?<![\w.]){_ENTRY}(?:[ ]?[,;|][ ]?{_ENTRY}){{2}}"
 
 
@@ -147,7 +153,9 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
                 yield number, pair
                 break
         else:
-            if (low := complaint(line)) and (factor := factor_of(low["unit"])):
+            if slow := _slowest(line, part.cite(number, line)):
+                yield number, slow
+            elif (low := complaint(line)) and (factor := factor_of(low["unit"])):
                 rate, cite = _number(low["own"]) * factor, part.cite(number, line)
                 yield number, NodePair(key=EXPECTED, rate=rate, cites={"rate": cite})
 
@@ -170,6 +178,26 @@ def _pair(found: re.Match[str], cite: Evidence) -> NodePair | None:
         others=_number(found["usual"]) * of_others,
         cites={"rate": cite, "others": cite},
     )
+
+
+def _slowest(line: str, cite: Evidence) -> NodePair | None:
+    """The lowest of several rates and the median of all, if the line has one for each device. GB/s without a unit."""
+    found = _each().search(line[:600])
+    if not found or len(re.findall(NUMBER, found["ends"])) != len(re.findall(_SEVERAL, found["each"])):
+        return None
+    unit = re.search(UNIT, found["each"], re.IGNORECASE)
+    factor = factor_of(unit[0] if unit else "GB/s")
+    rates = [_number(re.match(NUMBER, one)[0]) for one in re.findall(_SEVERAL, found["each"])]  # type: ignore[index]
+    if factor is None:
+        return None
+    return NodePair(
+        key=EXPECTED, rate=min(rates) * factor, others=median(rates) * factor, cites={"rate": cite, "others": cite}
+    )
+
+
+@cache
+def _each() -> re.Pattern[str]:
+    return re.compile(_EACH, re.IGNORECASE)
 
 
 def _number(text: str) -> float:

@@ -22,9 +22,7 @@ _HEADING = rf"[ \t|]{{0,8}}(?:(?:message|msg|buffer|data|transfer)[ ])?size(?:[ 
 _ROW = rf"[ \t|]{{0,8}}{_SIZE}{_CELLS}"
 _RULE = r"(?:[ |:+=-]{3,200}\n)?"
 _RATED = rf"(?=[^\n]{{0,200}}(?<![A-Za-z]){UNIT}(?![\w]))"
-BEGIN = (
-    rf"^(?i:(?={_HEADING}\n{_RULE}{_ROW}$)(?:{_RATED}|(?=[^\n]{{1,300}}\n{_RULE}{_RATED}))[^\n]{{0,20}}?size)"
-)
+BEGIN = rf"^(?i:(?={_HEADING}\n{_RULE}{_ROW}$)(?:{_RATED}|(?=[^\n]{{1,300}}\n{_RULE}{_RATED}))[^\n]{{0,20}}?size)"
 _OTHER = re.compile(  # columns that are no rates, or that count something else
     r"\btime|\blat|usec|\bus\b|ratio|speed-?up|gain|iter|count|type|redop|root|wrong|#|%|(?<![a-z])x$|diff|delta|nodes?|gpus?|ranks?"
     r"|reduce|gather|scatter|all ?to ?all|h2d|d2h|\bread|write|algbw|expected|theor|peak",
