@@ -73,6 +73,14 @@ MACROS: Mapping[str, str] = {
     "w": r"[^\s,;]{1,60}",
     "any": r".{0,160}?",
     "q": r"\\{0,3}\"",  # a quotation mark, also within a string of JSON
+    # In sentences of people
+    "num": r"(?:[1-9][0-9]{0,2}|an?|one|two|three|four|five|six|seven|eight|several)",
+    "card": (
+        r"(?:gpus?|[abhlv][0-9]{2,3}s?|[gr]tx ?\w{0,8}|geforce|tesla|quadro|mi[0-9]{3}\w?|gcds?|cards?|accelerators?"
+        r"|[2-5]0[5-9]0(?: ?ti| super)?)"
+    ),
+    "near": r"(?:[^.;\n]|\.(?=\d)){0,50}?",
+    "broken": r"(?:down|inactive|broken|dead|missing|gone|lost|offline|failed|failing|faulty|defective|not (?:active|up|working))",
     "fault": (  # a word for a fault. Words before and behind "error" that healthy machines log are left out
         r"(?:[Ff]ail(?:ed|ure|ing|s)?\b|FAIL(?:ED|URE)?\b|[Uu]nable to|[Cc]annot\b|[Cc]an't\b|[Cc]ould(?:n't| not)\b"
         r"|(?<!no )(?<!out )(?<!0 )\b[Ee]rrors?\b"
@@ -167,15 +175,15 @@ def message(name: str) -> Message:
 
 @cache
 def pattern(name: str) -> re.Pattern[str]:
-    """The pattern of a message, compiled."""
-    return re.compile(expanded(message(name).pattern), re.MULTILINE)
+    """The pattern of a message, compiled. Those of sentences match any case."""
+    return re.compile(expanded(message(name).pattern), re.MULTILINE | (re.IGNORECASE if is_said(name) else 0))
 
 
 @cache
 def beside(name: str) -> re.Pattern[str] | None:
     """What the sentence of this message must also contain, compiled."""
     text = message(name).beside
-    return re.compile(expanded(text)) if text else None
+    return re.compile(expanded(text), re.IGNORECASE) if text else None
 
 
 def expanded(text: str) -> str:

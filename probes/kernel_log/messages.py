@@ -7,6 +7,7 @@ Lines whose shape (their text with a 0 for each digit) contains no needle are se
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Generic, TypeVar
@@ -27,6 +28,7 @@ _BEFORE, _AFTER = 300, 600  # characters around a needle that can belong to its 
 # rsyslog writes equal lines once. The count is that of the lines after the first one.
 _REPEATED = re.compile(r"message repeated ([0-9]{1,9}) times: ?\[")
 _DIGITS = str.maketrans("123456789", "000000000")
+_FOLDED = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)  # keeps the length of a text
 _MOST_SHAPES, _LONGEST = 1 << 14, 500  # shapes that are kept, and characters of each
 
 
@@ -52,16 +54,19 @@ def times_of(text: str) -> int:
 
 
 class Needles(Struct, Generic[Needled], frozen=True, eq=False):
-    """Entries or forms, the shapes of their needles, and shapes of lines that contain none of these."""
+    """Entries or forms, the shapes of their needles, and shapes of lines that contain none of these. `folded`: the
+    needles have lower case, and any case of a text matches.
+    """
 
     entries: Sequence[Needled]
     shapes: Sequence[str]
+    folded: bool = False
     absent: set[str] = field(default_factory=set[str])
 
 
-def needles(entries: Sequence[Needled]) -> Needles[Needled]:
+def needles(entries: Sequence[Needled], folded: bool = False) -> Needles[Needled]:
     """The needles of these entries or forms."""
-    return Needles(entries, [entry.needle.translate(_DIGITS) for entry in entries])
+    return Needles(entries, [entry.needle.translate(_DIGITS) for entry in entries], folded)
 
 
 @cache
@@ -70,13 +75,21 @@ def catalog(*files: str) -> Needles[Entry]:
     return needles(entries(*files))
 
 
+@cache
+def sentences() -> Needles[Entry]:
+    """The needles of the sentences of people (models/catalog/messages/said_*.toml)."""
+    return needles(entries(*SAID), folded=True)
+
+
 def find_messages(text: str, needles: Needles[Entry]) -> list[Found]:
     """The messages in a text of many lines, in their order."""
-    return _found(text, present(text, needles))
+    searched = text.translate(_FOLDED) if needles.folded else text
+    return _found(text, present(searched, needles), searched)
 
 
-def _found(text: str, entries: Iterable[Entry]) -> list[Found]:
-    return sorted((found for entry in entries for found in _find(text, entry)), key=lambda one: one.start)
+def _found(text: str, entries: Iterable[Entry], searched: str | None = None) -> list[Found]:
+    every = (found for entry in entries for found in _find(text, entry, searched or text))
+    return sorted(every, key=lambda one: one.start)
 
 
 def present(text: str, needles: Needles[Needled]) -> list[Needled]:
@@ -95,21 +108,22 @@ def present(text: str, needles: Needles[Needled]) -> list[Needled]:
     return [needles.entries[number] for number in found]
 
 
-def _find(text: str, entry: Entry) -> Iterator[Found]:
-    place, done = text.find(entry.needle), 0
+def _find(text: str, entry: Entry, searched: str) -> Iterator[Found]:
+    """The messages of one row. `searched` is the text with the case of the needle."""
+    place, done = searched.find(entry.needle), 0
     while place >= 0:
         begin = max(text.rfind("\n", 0, place) + 1, place - _BEFORE, done)
         end = text.find("\n", place)
         end = end if end >= 0 else len(text)
         # the last of the needles that are near: one search covers all of them
-        last = text.rfind(entry.needle, place, max(place + len(entry.needle), min(end, place + _NEAR)))
+        last = searched.rfind(entry.needle, place, max(place + len(entry.needle), min(end, place + _NEAR)))
         found = pattern(entry.name).search(text, begin, min(end, last + _AFTER))
         if found:
             subject = _said_of(text, found, entry) if entry.file in SAID else subject_of(entry.name, found)
             if subject and not _is_negated(text[begin:end], found, begin):
                 yield Found(found.start(), found.end(), entry.name, subject, _numbered(found))
             done, last = found.end(), place
-        place = text.find(entry.needle, max(done, last + len(entry.needle)))
+        place = searched.find(entry.needle, max(done, last + len(entry.needle)))
 
 
 def _said_of(text: str, found: re.Match[str], entry: Entry) -> str | None:
@@ -120,7 +134,7 @@ def _said_of(text: str, found: re.Match[str], entry: Entry) -> str | None:
     line = text[first : found.end() + _AFTER].split("\n", 1 + text.count("\n", first, found.end()))[0]
     said, start = sentence(line, found.start() - first, found.end() - first)
     also = beside(entry.name)
-    if not is_stated(said, start) or not is_less(found.groupdict()) or (also and not also.search(said)):
+    if not is_stated(said, start, start + found.end() - found.start()) or not is_less(found.groupdict()) or (also and not also.search(said)):
         return None
     subject, kind = subject_of(entry.name, found), message(entry.name).subject
     if subject != "node":

@@ -9,11 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_ENDS = re.compile(r"[.;?!](?=[\s\"'`*)]|$)|\n|\|")
+_ENDS = re.compile(r"[.?!](?=[\s\"'`*)]|$)|\n|\|")
 _SUPPOSED = re.compile(  # before the fault
     r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can|in case|supposed?|imagine|e\.g\.?|for example"
-    r"|such as|make sure|ensure|verify|avoid|prevent|how to|check (?:if|that|whether|for)|to (?:see|test|check)"
-    r"|when(?:ever)? (?:an?|any|the|your)|wenn|falls|sobald)(?![\w-])|如果|是否",
+    r"|such as|make sure|ensure|verify|avoid|prevent|how to|check(?:s|ing)? (?:if|that|whether|for)|to (?:see|test|check)"
+    r"|when(?:ever)? (?:an?|any|the|your|\w{0,12} ?$)|no (?:sign|trace|evidence|indication)s? of|as soon as|means? that|is defined|simulat\w{1,5}|detect(?:s|ing)? (?:if|when|that)"
+    r"|support for|handles?|explains?|alerts?|examples?|documents?|tests? for|feat|docs?|fix|chore|refactor"
+    r"|use|set|run|add|requires?|default"
+    r"|wenn|falls|sobald)(?![\w-])|\btest_\w|如果|是否",
+    re.IGNORECASE,
+)
+_GENERAL = re.compile(  # behind the fault: what is true of all machines, or by design
+    r"(?<![\w-])(?:occurs? (?:when|if)|happens? (?:when|if)|fires? (?:when|if)|means?|is defined|by design|as designed"
+    r"|is (?:normal|expected|harmless|intended)|are (?:normal|expected|harmless)|for example|e\.g)(?![\w-])",
     re.IGNORECASE,
 )
 _OVER = re.compile(
@@ -28,12 +36,13 @@ WHY = re.compile(  # questions of people who have the fault
     r"|ideen|почему)(?!\w)|为什么|为何|なぜ",
     re.IGNORECASE,
 )
-_NUMBERS = {word: number for number, word in enumerate("zero one two three four five six seven eight nine".split())}
+_NUMBERS = dict(zip(("one", "two", "three", "four", "five", "six", "seven", "eight"), range(1, 9), strict=True))
 _ADDRESS = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _DEVICES: Mapping[str, re.Pattern[str]] = {
     "gpu": re.compile(r"(?<![\w-])gpu(?:[ _-]?#?|\[)([0-9]{1,2})\b(?![.:]\d)", re.IGNORECASE),
     "rdma": re.compile(r"(?<![\w-])((?:mlx[45]|bnxt_re|irdma|rocep|efa|hfi1|ionic|rdmap)_?[0-9]\w{0,12})\b"),
     "net": re.compile(r"(?<![\w-])((?:eth|ens|eno|enp|ib|bond)[0-9]\w{0,12})\b"),
+    "disk": re.compile(r"(?<![\w-])((?:sd[a-z]|nvme[0-9]{1,3}n[0-9]{1,3}))\b"),
     "nvme": re.compile(r"(?<![\w-])(nvme[0-9]{1,3})(?:n[0-9]{1,3})?\b"),
     "pci": re.compile(rf"(?<![\w:])({_ADDRESS})(?!\w)"),
 }
@@ -47,11 +56,11 @@ def sentence(line: str, start: int, end: int) -> tuple[str, int]:
     return line[first : after.end() if after else len(line)], start - first
 
 
-def is_stated(said: str, start: int) -> bool:
-    """Whether a sentence states the fault that it names from `start` on: not as a condition, and not as over."""
+def is_stated(said: str, start: int, end: int) -> bool:
+    """Whether a sentence states the fault that it names from `start` to `end`: not as a condition, and not as over."""
     asked = said.rstrip().endswith("?") and not WHY.search(said)
     denied = _DENIED.match(said)
-    return not (asked or denied or _SUPPOSED.search(said, 0, start) or _OVER.search(said))
+    return not (asked or denied or _SUPPOSED.search(said, 0, start) or _GENERAL.search(said, start) or _OVER.search(said[:start]) or _OVER.search(said[end:]))
 
 
 def is_less(values: Mapping[str, str | None]) -> bool:

@@ -11,11 +11,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ....models.catalog.log_messages import KERNEL, PROGRAMS, SAID, UNEXPLAINED
+from ....models.catalog.log_messages import KERNEL, PROGRAMS, UNEXPLAINED
 from ....models.facts.machine import Event
 from ....models.facts.records import Evidence
 from ...kernel_log.forms import FORMS
-from ...kernel_log.messages import DOWN, KIND, READY, UP, Found, catalog, find_messages, message_event, needles, present
+from ...kernel_log.messages import (
+    DOWN,
+    KIND,
+    READY,
+    UP,
+    Found,
+    catalog,
+    find_messages,
+    message_event,
+    needles,
+    present,
+    sentences,
+)
 from ...kernel_log.patterns import LONGEST, event_of, group
 from ..core.part import Part
 from ..lines.placeholders import can_have, lines_to_fill, unfilled
@@ -26,6 +38,7 @@ BOOTED = "Linux version "
 _YEAR = 366 * 86400.0  # period of the clock without a year
 _EDGE, _MOST = 40, 1 << 16  # lines at each end in which the reader searches for a time, and the characters of each end
 _IN_ORDER = (KIND, DOWN, UP, READY, "nvme")  # a later event ends an earlier one
+_PROSE = 1 << 17  # characters: in longer texts, which are logs, nobody writes about faults
 _AHEAD = 200  # characters before a needle in a very long line
 
 
@@ -87,7 +100,8 @@ def messages(part: Part) -> Iterator[LogLine]:
     text = part.text
     found = find_messages(text, catalog(*KERNEL, *PROGRAMS))
     explained = {_start(text, one) for one in found}
-    found += [one for one in find_messages(text, catalog(*SAID)) if _start(text, one) not in explained]
+    said = find_messages(text, sentences()) if len(text) < _PROSE else []
+    found += [one for one in said if _start(text, one) not in explained]
     explained = {_start(text, one) for one in found}
     others = {_start(text, one): one for one in find_messages(text, catalog(*UNEXPLAINED))}
     found += [one for start, one in others.items() if start not in explained]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from linkgauge.models.catalog.log_messages import SAID, Message, entries, message
-from linkgauge.probes.kernel_log.messages import catalog, find_messages
+from linkgauge.probes.kernel_log.messages import catalog, find_messages, sentences
 from tests.support.texts import report_of
 
-SENTENCES = catalog(*SAID)
+SENTENCES = sentences()
 ROWS = [message(entry.name) for entry in entries(*SAID)]
 STATED = {
     "alone": "{}",
