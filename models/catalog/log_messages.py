@@ -39,10 +39,10 @@ PROGRAMS = (
     "kubernetes",
     "node_checks",
 )
-# Sentences of people. They count only if they state a fault of now (probes/parsing/sentences.py), and if no other message
-# is in the line.
+# Sentences of people. They count only if they state a fault of now (probes/parsing/sentences.py) and no message of the
+# above is in the line.
 SAID = ("said_gpu", "said_links", "said_host")
-# Lines of known drivers and programs with a word for a fault. They count only if no message of the above is in the line.
+# Lines of known drivers and programs with a word for a fault. They count under the same condition.
 UNEXPLAINED = ("unexplained",)
 _TABLE = "[[message]]\n"
 _HEAD = re.compile(
@@ -80,7 +80,10 @@ MACROS: Mapping[str, str] = {
         r"|[2-5]0[5-9]0(?: ?ti| super)?)"
     ),
     "near": r"(?:[^.;\n]|\.(?=\d)){0,50}?",
-    "broken": r"(?:down|inactive|broken|dead|missing|gone|lost|offline|failed|failing|faulty|defective|not (?:active|up|working))",
+    "broken": (
+        r"(?:down|inactive|broken|dead|missing|gone|lost|offline|failed|failing|faulty|defective"
+        r"|not (?:active|up|working))"
+    ),
     "fault": (  # a word for a fault. Words before and behind "error" that healthy machines log are left out
         r"(?:[Ff]ail(?:ed|ure|ing|s)?\b|FAIL(?:ED|URE)?\b|[Uu]nable to|[Cc]annot\b|[Cc]an't\b|[Cc]ould(?:n't| not)\b"
         r"|(?<!no )(?<!out )(?<!0 )\b[Ee]rrors?\b"

@@ -134,7 +134,11 @@ def _said_of(text: str, found: re.Match[str], entry: Entry) -> str | None:
     line = text[first : found.end() + _AFTER].split("\n", 1 + text.count("\n", first, found.end()))[0]
     said, start = sentence(line, found.start() - first, found.end() - first)
     also = beside(entry.name)
-    if not is_stated(said, start, start + found.end() - found.start()) or not is_less(found.groupdict()) or (also and not also.search(said)):
+    if (
+        not is_stated(said, start, start + found.end() - found.start())
+        or not is_less(found.groupdict())
+        or (also and not also.search(said))
+    ):
         return None
     subject, kind = subject_of(entry.name, found), message(entry.name).subject
     if subject != "node":

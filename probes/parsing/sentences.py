@@ -12,8 +12,9 @@ from collections.abc import Mapping
 _ENDS = re.compile(r"[.?!](?=[\s\"'`*)]|$)|\n|\|")
 _SUPPOSED = re.compile(  # before the fault
     r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can|in case|supposed?|imagine|e\.g\.?|for example"
-    r"|such as|make sure|ensure|verify|avoid|prevent|how to|check(?:s|ing)? (?:if|that|whether|for)|to (?:see|test|check)"
-    r"|when(?:ever)? (?:an?|any|the|your|\w{0,12} ?$)|no (?:sign|trace|evidence|indication)s? of|as soon as|means? that|is defined|simulat\w{1,5}|detect(?:s|ing)? (?:if|when|that)"
+    r"|such as|make sure|ensure|verify|avoid|prevent|how to|to (?:see|test|check)|as soon as|means? that|is defined"
+    r"|(?:check|detect)(?:s|ing)? (?:if|that|when|whether|for)|when(?:ever)? (?:an?|any|the|your|\w{0,12} ?$)"
+    r"|no (?:sign|trace|evidence|indication)s? of|simulat\w{1,5}"
     r"|support for|handles?|explains?|alerts?|examples?|documents?|tests? for|feat|docs?|fix|chore|refactor"
     r"|use|set|run|add|requires?|default"
     r"|wenn|falls|sobald)(?![\w-])|\btest_\w|如果|是否",
@@ -26,7 +27,8 @@ _GENERAL = re.compile(  # behind the fault: what is true of all machines, or by 
 )
 _OVER = re.compile(
     r"(?<![\w-])(?:used to|no longer|not any ?more|fixed|solved|resolved|repaired|replaced|swapped|previously|formerly"
-    r"|recovered|(?:up|works?|fine|ok|okay|back|healthy|normal) (?:now|again)|(?:is|are) back|(?:was|were|is|are) not seen"
+    r"|recovered|(?:up|works?|fine|ok|okay|back|healthy|normal) (?:now|again)|(?:is|are) back"
+    r"|(?:was|were|is|are) not seen"
     r"|behoben|gelöst|ersetzt)(?![\w-])|解决|修复|已更换",
     re.IGNORECASE,
 )
@@ -60,7 +62,14 @@ def is_stated(said: str, start: int, end: int) -> bool:
     """Whether a sentence states the fault that it names from `start` to `end`: not as a condition, and not as over."""
     asked = said.rstrip().endswith("?") and not WHY.search(said)
     denied = _DENIED.match(said)
-    return not (asked or denied or _SUPPOSED.search(said, 0, start) or _GENERAL.search(said, start) or _OVER.search(said[:start]) or _OVER.search(said[end:]))
+    return not (
+        asked
+        or denied
+        or _SUPPOSED.search(said, 0, start)
+        or _GENERAL.search(said, start)
+        or _OVER.search(said[:start])
+        or _OVER.search(said[end:])
+    )
 
 
 def is_less(values: Mapping[str, str | None]) -> bool:

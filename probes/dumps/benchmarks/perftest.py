@@ -29,7 +29,8 @@ _COMMAND = re.compile(
 )
 _PROMPT = r"(?:[^\n`]{0,80}`|[ \t>]{0,8}(?:\S{0,60}[$#%>][ ]?|sudo |numactl \S{1,40} |taskset (?:-c )?\S{1,20} ){0,3})"
 _RUN = (  # a sentence with the rate of the run is no line of this tool
-    rf"{_PROMPT}(?:\S{{0,40}}/)?ib_(?:write|read|send)_(?:bw|lat)[ ](?![^\n]{{0,300}}[0-9][ ]?[GM]i?[Bb](?:it)?(?:/s|ps))"
+    rf"{_PROMPT}(?:\S{{0,40}}/)?ib_(?:write|read|send)_(?:bw|lat)[ ]"
+    r"(?![^\n]{0,300}[0-9][ ]?[GM]i?[Bb](?:it)?(?:/s|ps))"
     r"[^\n`]{0,200}?(?:-d[ ]?|--ib-dev[ =])[A-Za-z]"
 )
 _TITLE = r"(?:RDMA_(?:Write|Read)|Send)(?:[ _][A-Za-z_ ]{1,60})? Test"

@@ -47,8 +47,9 @@ _FIRST = (
 )
 _BUT = r"[^\n0-9.;?!]{0,24}?(?:ではなく|なのに|(?<!\w)(?:but|yet|only|just|actually|aber|nur)(?!\w)|只有|但|却)"
 _THOUGH = (  # "Gen1 although the card supports Gen4", "x8, the others are at x16"
-    r"(?:(?:although|even though|though|whereas|while|but)[^\n0-9.;?!]{0,40}?(?<![a-z])(?:supports?|capable of|rated for)"
-    r"|(?:whereas|while|but|and|,)[^\n0-9.;?!]{0,24}?(?<![a-z])others?(?: [a-z]{1,6})?(?: are| have| run| show)(?: at)?)(?![a-z])"
+    r"(?:(?:although|even though|though|whereas|while|but)[^\n0-9.;?!]{0,40}?(?<![a-z])"
+    r"(?:supports?|capable of|rated for)|(?:whereas|while|but|and|,)[^\n0-9.;?!]{0,24}?(?<![a-z])others?"
+    r"(?: [a-z]{1,6})?(?: are| have| run| show)(?: at)?)(?![a-z])"
 )
 _VALUES = (_LANES, _GEN, _SPEED)
 _FORMS = (

@@ -28,7 +28,10 @@ _GONE = (
     r"(?:missing|not (?:detected|found|visible|listed|responding|seen)|gone|lost|(?:has )?fallen off(?: the bus)?"
     r"|(?:fell|falls) off(?: the bus)?|hung|unresponsive)(?![\w])"
 )
-_SPEED = rf"(?:[0-9]{{1,2}}(?:\.[0-9])?[ ]?gt/s|(?<=x[0-9] )g[1-6]|(?<=x[0-9]{{2}} )g[1-6]|(?:pcie?[ ]?)?gen(?:eration)?[ .-]?[1-7]|pcie?[ ]?[1-7]\.0){_WHOLE}"
+_GRADE = r"(?:(?<=x[0-9] )|(?<=x[0-9]{2} ))g[1-6]"  # "x16 G3"
+_SPEED = (
+    rf"(?:[0-9]{{1,2}}(?:\.[0-9])?[ ]?gt/s|{_GRADE}|(?:pcie?[ ]?)?gen(?:eration)?[ .-]?[1-7]|pcie?[ ]?[1-7]\.0){_WHOLE}"
+)
 _RATE = r"[0-9]{1,6}(?:\.[0-9]{1,3})?[ ]?[gm]b(?:it)?(?:/s(?:ec)?|ps|s/s(?:ec)?)(?![\w/])"
 _STATE = (
     r"(?:(?:port_)?(?:active|inactive|down|init(?:ializing)?|armed)|link[_ ]?(?:up|down)|polling|disabled|sleep"

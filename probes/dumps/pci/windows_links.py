@@ -33,7 +33,8 @@ _PROPERTY = re.compile(
     rf"{_IS}(?P<value>{_VALUE})[ \t]*"
 )
 _INTERFACE = re.compile(
-    r"PCIe?[ ](?:v(?P<v>[1-7])\.[0-9][ ])?x[ ]?(?P<most>[0-9]{1,2})[ ](?:(?P<m>[1-7])\.[0-9][ ]|\([0-9.]{1,4}[ ]GT/s\)[ ])?"
+    r"PCIe?[ ](?:v(?P<v>[1-7])\.[0-9][ ])?x[ ]?(?P<most>[0-9]{1,2})[ ]"
+    r"(?:(?P<m>[1-7])\.[0-9][ ]|\([0-9.]{1,4}[ ]GT/s\)[ ])?"
     r"@[ ]x[ ]?(?P<width>[0-9]{1,2})(?![0-9.])(?:[ ](?P<n>[1-7])\.[0-9])?"
 )
 _COLUMN = re.compile(rf"{_OWNER}(?P<mark>Current|Max)(?:imum)?Link(?P<what>Width|Speed)(?:Encoded)?")

@@ -27,7 +27,8 @@ from .rows import Header, RateRow, header_of, is_change, row_of, single_node
 from .shorthand import rows_of
 
 _UNIT = vocabulary.UNIT
-BEGIN = rf"(?:{vocabulary.BEGIN}|{square.BEGIN}|{sizes.BEGIN}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}|{UNITLESS}))"
+_TABLES = f"{vocabulary.BEGIN}|{square.BEGIN}|{sizes.BEGIN}"
+BEGIN = rf"(?:{_TABLES}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}|{UNITLESS}))"
 _BETWEEN = 3  # lines
 _FEWEST_NODES = 4  # nodes whose own rates are compared
 _HOW = "write each row as 'gpu0 -> gpu1: 48.1 GB/s'"

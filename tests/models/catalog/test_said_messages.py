@@ -1,11 +1,11 @@
-"""Sentences of people in the catalog: they count as statements of now, and not as conditions, questions or old faults."""
+"""Sentences of people in the catalog: they count as statements of now, not as conditions, questions or old faults."""
 
 from __future__ import annotations
 
 import pytest
 
 from linkgauge.models.catalog.log_messages import SAID, Message, entries, message
-from linkgauge.probes.kernel_log.messages import catalog, find_messages, sentences
+from linkgauge.probes.kernel_log.messages import find_messages, sentences
 from tests.support.texts import report_of
 
 SENTENCES = sentences()
