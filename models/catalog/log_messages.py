@@ -79,7 +79,7 @@ MACROS: Mapping[str, str] = {
         r"(?:gpus?|[abhlv][0-9]{2,3}s?|[gr]tx ?\w{0,8}|geforce|tesla|quadro|mi[0-9]{3}\w?|gcds?|cards?|accelerators?"
         r"|[2-5]0[5-9]0(?: ?ti| super)?)"
     ),
-    "near": r"(?:[^.;\n]|\.(?=\d)){0,50}?",
+    "near": r"(?:(?!\b(?:no|not|never|zero|without)\b)(?:[^.;\n]|\.(?=\d))){0,50}?",
     "broken": (
         r"(?:down|inactive|broken|dead|missing|gone|lost|offline|failed|failing|faulty|defective"
         r"|not (?:active|up|working))"

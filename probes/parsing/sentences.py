@@ -14,7 +14,7 @@ _SUPPOSED = re.compile(  # before the fault
     r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can|in case|supposed?|imagine|e\.g\.?|for example"
     r"|such as|make sure|ensure|verify|avoid|prevent|how to|to (?:see|test|check)|as soon as|means? that|is defined"
     r"|(?:check|detect)(?:s|ing)? (?:if|that|when|whether|for)|when(?:ever)? (?:an?|any|the|your|\w{0,12} ?$)"
-    r"|no (?:sign|trace|evidence|indication)s? of|simulat\w{1,5}"
+    r"|no (?:sign|trace|evidence|indication)s? of|simulat\w{1,5}|(?:no|never|without|zero)(?: [\w-]{1,12}){0,2} ?$"
     r"|support for|handles?|explains?|alerts?|examples?|documents?|tests? for|feat|docs?|fix|chore|refactor"
     r"|use|set|run|add|requires?|default"
     r"|wenn|falls|sobald)(?![\w-])|\btest_\w|如果|是否",
@@ -39,6 +39,13 @@ WHY = re.compile(  # questions of people who have the fault
     re.IGNORECASE,
 )
 _NUMBERS = dict(zip(("one", "two", "three", "four", "five", "six", "seven", "eight"), range(1, 9), strict=True))
+_COLUMNS = re.compile(r"\t|[ ]{3}|[ ]: |^\S{1,40}:[0-9]+:[0-9]+ \[")  # between the columns of tools, and NCCL's prefix
+_WORDS = re.compile(r"(?<![\w.])[A-Za-z][a-z']{0,14}(?![\w])")
+_LITTLE = re.compile(
+    r"(?<!\w)(?:for|to|in|from|by|all|not|no|does|shows?|prints?|says?|every|so|the|an?|is|are|was|were|has|have|had|on|of|with|but|and|our|we|I|my|this|that|only|since|after|it|at"
+    r"|der|die|das|ist|auf|und|le|la|est|des|el|los)(?!\w)",
+    re.IGNORECASE,
+)
 _ADDRESS = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _DEVICES: Mapping[str, re.Pattern[str]] = {
     "gpu": re.compile(r"(?<![\w-])gpu(?:[ _-]?#?|\[)([0-9]{1,2})\b(?![.:]\d)", re.IGNORECASE),
@@ -48,6 +55,11 @@ _DEVICES: Mapping[str, re.Pattern[str]] = {
     "nvme": re.compile(r"(?<![\w-])(nvme[0-9]{1,3})(?:n[0-9]{1,3})?\b"),
     "pci": re.compile(rf"(?<![\w:])({_ADDRESS})(?!\w)"),
 }
+
+
+def is_prose(line: str) -> bool:
+    """Whether a line is a sentence of a person, not a row of a tool."""
+    return not _COLUMNS.search(line.strip()) and len(_WORDS.findall(line)) > 3 and len(_LITTLE.findall(line)) > 1
 
 
 def sentence(line: str, start: int, end: int) -> tuple[str, int]:

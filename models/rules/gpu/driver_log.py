@@ -16,7 +16,7 @@ from .missing import gone
 
 _UNNAMED = "gpu"  # of lines in which a person replaced the address
 _CLIENT = re.compile(
-    r"API mismatch: .{0,40}client .{0,40}has the version ([0-9]{3}(?:\.[0-9]{1,4}){1,3})", re.IGNORECASE
+    r"API mismatch(?:: .{0,40}client .{0,40}has (?:the )?version ([0-9]{3}(?:\.[0-9]{1,4}){1,3}))?", re.IGNORECASE
 )
 
 
@@ -61,7 +61,8 @@ def refused(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
             code="driver-mismatch",
             severity="info" if is_history(snapshot, event) else "warning",
             subject="node",
-            message=f"the NVIDIA module refused a program whose library is version {found[1]}: versions differ",
+            message="the NVIDIA module refused a program whose library is "
+            + (f"version {found[1]}: versions differ" if found[1] else "of another version"),
             observed=found[1],
             cause=UPDATED,
             since=since(event),

@@ -5,6 +5,7 @@ A line is cited as it is written. Its time is the time in front of the message, 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -29,6 +30,7 @@ from ...kernel_log.messages import (
     sentences,
 )
 from ...kernel_log.patterns import LONGEST, event_of, group
+from ...parsing.sentences import is_prose
 from ..core.part import Part
 from ..lines.placeholders import can_have, lines_to_fill, unfilled
 from .log_times import head, time_before
@@ -39,6 +41,7 @@ _YEAR = 366 * 86400.0  # period of the clock without a year
 _EDGE, _MOST = 40, 1 << 16  # lines at each end in which the reader searches for a time, and the characters of each end
 _IN_ORDER = (KIND, DOWN, UP, READY, "nvme")  # a later event ends an earlier one
 _PROSE = 1 << 17  # characters: in longer texts, which are logs, nobody writes about faults
+_RECORD = re.compile(r"\"[ ]?:[ ]?[\"\[{0-9tfn]")
 _AHEAD = 200  # characters before a needle in a very long line
 
 
@@ -53,9 +56,11 @@ class LogLine(Struct, frozen=True):
     event: Event | None = None
 
 
-def read_events(part: Part) -> Iterator[Event]:
-    """The events in a text of any kind: one per group of equal lines."""
-    lines = with_placeholders(part, [*_formed(part), *messages(part)])
+def read_events(part: Part, of_tool: bool = False) -> Iterator[Event]:
+    """The events in a text of any kind: one per group of equal lines. `of_tool`: the text is the output of a tool, with
+    sentences of people between its lines at most.
+    """
+    lines = with_placeholders(part, [*_formed(part), *messages(part, of_tool)])
     yield from log_events(part, lines, time_ends(part.text) if lines else {})
 
 
@@ -95,13 +100,13 @@ def _pieces(whole: str, needles: Sequence[str]) -> Iterator[str]:
             place = whole.find(needle, place + LONGEST)
 
 
-def messages(part: Part) -> Iterator[LogLine]:
+def messages(part: Part, of_tool: bool = False) -> Iterator[LogLine]:
     """The lines with messages of the catalog. Lines of the forms are left out."""
     text = part.text
     found = find_messages(text, catalog(*KERNEL, *PROGRAMS))
     explained = {_start(text, one) for one in found}
     said = find_messages(text, sentences()) if len(text) < _PROSE else []
-    found += [one for one in said if _start(text, one) not in explained]
+    found += [one for one in said if _start(text, one) not in explained and not _is_output(text, one, of_tool)]
     explained = {_start(text, one) for one in found}
     others = {_start(text, one): one for one in find_messages(text, catalog(*UNEXPLAINED))}
     found += [one for start, one in others.items() if start not in explained]
@@ -112,6 +117,13 @@ def messages(part: Part) -> Iterator[LogLine]:
         line = _message(number, text[start : end if end >= 0 else len(text)], start, one)
         if event_of(line.text) is None:
             yield line
+
+
+def _is_output(text: str, found: Found, of_tool: bool) -> bool:
+    """Whether the line of a message is of a program: a record of JSON, or a row without the words of a sentence."""
+    start, end = _start(text, found), text.find("\n", found.end)
+    line = text[start : end if end >= 0 else len(text)]
+    return bool(_RECORD.search(line)) or (of_tool and not is_prose(line))
 
 
 def _start(text: str, found: Found) -> int:
