@@ -186,7 +186,7 @@ def _finding(snapshot: Snapshot, found: Sequence[_Logged]) -> Finding:
     first = found[0]
     same = [one.event for one in found if _is_same(one, first)]
     worst = (one for one in found if one.severity == first.severity and not _is_same(one, first))
-    others = list(dict.fromkeys(one.says for one in worst))
+    others = list(dict.fromkeys(one.says for one in worst if one.says != first.says))
     function = snapshot.of(Pci).get(first.subject)
     name = function_name(snapshot, function) if function else None
     also = f"; also: {'; '.join(others[:2])}" if others else ""
