@@ -44,6 +44,7 @@ PROGRAMS = (
 SAID = ("said_gpu", "said_links", "said_host")
 # Lines of known drivers and programs with a word for a fault. They count under the same condition.
 UNEXPLAINED = ("unexplained",)
+SYMPTOM = "not-enough-evidence"  # the code of messages that name no cause
 _TABLE = "[[message]]\n"
 _HEAD = re.compile(
     r"name = \"(?P<name>[a-z0-9-]{1,60})\"\n"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ....models.catalog.log_messages import KERNEL, PROGRAMS, UNEXPLAINED
+from ....models.catalog.log_messages import KERNEL, PROGRAMS, SYMPTOM, UNEXPLAINED, message
 from ....models.facts.machine import Event
 from ....models.facts.records import Evidence
 from ...kernel_log.forms import FORMS
@@ -104,7 +104,7 @@ def messages(part: Part, of_tool: bool = False) -> Iterator[LogLine]:
     """The lines with messages of the catalog. Lines of the forms are left out."""
     text = part.text
     found = find_messages(text, catalog(*KERNEL, *PROGRAMS))
-    explained = {_start(text, one) for one in found}
+    explained = {_start(text, one) for one in found if message(one.name).code != SYMPTOM}
     said = find_messages(text, sentences()) if len(text) < _PROSE else []
     found += [one for one in said if _start(text, one) not in explained and not _is_output(text, one, of_tool)]
     explained = {_start(text, one) for one in found}
