@@ -8,80 +8,96 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
-_ENDS = re.compile(r"[.?!](?=[\s\"'`*)]|$)|\n|\|")
-_SUPPOSED = re.compile(  # before the fault
-    r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can|in case|supposed?|imagine|e\.g\.?|for example"
-    r"|such as|make sure|ensure|verify|avoid|prevent|how to|to (?:see|test|check)|as soon as|means? that|is defined"
-    r"|(?:check|detect)(?:s|ing)? (?:if|that|when|whether|for)|when(?:ever)? (?:an?|any|the|your|\w{0,12} ?$)"
+_ENDS = r"[.?!](?=[\s\"'`*)]|$)|\n|\|"
+_SUPPOSED = (  # before the fault
+    r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can(?!['’]t)|in case|supposed?|imagine|e\.g\.?"
+    r"|for example|such as|make sure|ensure|verify|avoid|prevent|how to|to (?:see|test|check)|as soon as|means? that"
+    r"|is defined|(?:check|detect)(?:s|ing)? (?:if|that|when|whether|for)|when(?:ever)? (?:an?|any|the|your|\w{0,12} ?$)"
     r"|no (?:sign|trace|evidence|indication)s? of|simulat\w{1,5}|(?:no|never|without|zero)(?: [\w-]{1,12}){0,2} ?$"
     r"|support for|handles?|explains?|alerts?|examples?|documents?|tests? for|feat|docs?|fix|chore|refactor"
     r"|use|set|run|add|requires?|default"
-    r"|wenn|falls|sobald)(?![\w-])|\btest_\w|如果|是否",
-    re.IGNORECASE,
+    r"|wenn|falls|sobald)(?![\w-])|\btest_\w|如果|是否"
 )
-_GENERAL = re.compile(  # behind the fault: what is true of all machines, or by design
+_GENERAL = (  # behind the fault: what is true of all machines, or by design
     r"(?<![\w-])(?:occurs? (?:when|if)|happens? (?:when|if)|fires? (?:when|if)|means?|is defined|by design|as designed"
-    r"|is (?:normal|expected|harmless|intended)|are (?:normal|expected|harmless)|for example|e\.g)(?![\w-])",
-    re.IGNORECASE,
+    r"|is an? (?:\w{1,12} )?(?:mechanism|feature|measure)|(?:is|are) (?:normal|expected|harmless|intended)"
+    r"|for example|e\.g)(?![\w-])"
 )
-_OVER = re.compile(
-    r"(?<![\w-])(?:used to|no longer|not any ?more|fixed|solved|resolved|repaired|replaced|swapped|previously|formerly"
+_OVER = (
+    r"(?<![\w-])(?:used to|no longer|not any ?more|after correcting|it works|fixed|solved|resolved|repaired|replaced"
+    r"|swapped|previously|formerly"
     r"|recovered|(?:up|works?|fine|ok|okay|back|healthy|normal) (?:now|again)|(?:is|are) back"
     r"|(?:was|were|is|are) not seen"
-    r"|behoben|gelöst|ersetzt)(?![\w-])|解决|修复|已更换",
-    re.IGNORECASE,
+    r"|behoben|gelöst|ersetzt)(?![\w-])|解决|修复|已更换"
 )
-_DENIED = re.compile(r"[\s*>-]{0,8}(?:no|never|without|not)(?![\w-])", re.IGNORECASE)  # the first word of a sentence
-WHY = re.compile(  # questions of people who have the fault
+_DENIED = r"[\s*>-]{0,8}(?:no|never|without|not)(?![\w-])"  # the first word of a sentence
+_WHY = (  # questions of people who have the fault
     r"(?<!\w)(?:why|any (?:idea|hint|clue|suggestion)s?|what(?:'s| is) wrong|warum|wieso|weshalb|eine idee"
-    r"|ideen|почему)(?!\w)|为什么|为何|なぜ",
-    re.IGNORECASE,
+    r"|ideen|почему)(?!\w)|为什么|为何|なぜ"
 )
 _NUMBERS = dict(zip(("one", "two", "three", "four", "five", "six", "seven", "eight"), range(1, 9), strict=True))
-_COLUMNS = re.compile(r"\t|[ ]{3}|[ ]: |^\S{1,40}:[0-9]+:[0-9]+ \[")  # between the columns of tools, and NCCL's prefix
-_WORDS = re.compile(r"(?<![\w.])[A-Za-z][a-z']{0,14}(?![\w])")
-_LITTLE = re.compile(
-    r"(?<!\w)(?:for|to|in|from|by|all|not|no|does|shows?|prints?|says?|every|so|the|an?|is|are|was|were|has|have|had|on|of|with|but|and|our|we|I|my|this|that|only|since|after|it|at"
-    r"|der|die|das|ist|auf|und|le|la|est|des|el|los)(?!\w)",
-    re.IGNORECASE,
+_COLUMNS = r"\t|[ ]{3}|[ ]: |^\S{1,40}:[0-9]+:[0-9]+ \["  # between the columns of tools, and NCCL's prefix
+_MEMBER = r"\"[ ]?:[ ]?[\"\[{0-9tfn]"
+_WORDS = r"(?<![\w.])[A-Za-z][a-z']{0,14}(?![\w])"
+_LITTLE = (
+    r"(?<!\w)(?:for|to|in|from|by|all|not|no|does|shows?|prints?|says?|every|so|the|an?|is|are|was|were|has|have|had"
+    r"|on|of|with|but|and|our|we|I|my|this|that|only|since|after|it|at"
+    r"|der|die|das|ist|auf|und|le|la|est|des|el|los)(?!\w)"
 )
 _ADDRESS = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
-_DEVICES: Mapping[str, re.Pattern[str]] = {
-    "gpu": re.compile(r"(?<![\w-])gpu(?:[ _-]?#?|\[)([0-9]{1,2})\b(?![.:]\d)", re.IGNORECASE),
-    "rdma": re.compile(r"(?<![\w-])((?:mlx[45]|bnxt_re|irdma|rocep|efa|hfi1|ionic|rdmap)_?[0-9]\w{0,12})\b"),
-    "net": re.compile(r"(?<![\w-])((?:eth|ens|eno|enp|ib|bond)[0-9]\w{0,12})\b"),
-    "disk": re.compile(r"(?<![\w-])((?:sd[a-z]|nvme[0-9]{1,3}n[0-9]{1,3}))\b"),
-    "nvme": re.compile(r"(?<![\w-])(nvme[0-9]{1,3})(?:n[0-9]{1,3})?\b"),
-    "pci": re.compile(rf"(?<![\w:])({_ADDRESS})(?!\w)"),
+_DEVICES: Mapping[str, str] = {
+    "gpu": r"(?<![\w-])gpu(?:[ _-]?#?|\[)([0-9]{1,2})\b(?![.:]\d)",
+    "rdma": r"(?<![\w-])((?:mlx[45]|bnxt_re|irdma|rocep|efa|hfi1|ionic|rdmap)_?[0-9]\w{0,12})\b",
+    "net": r"(?<![\w-])((?:eth|ens|eno|enp|ib|bond)[0-9]\w{0,12})\b",
+    "disk": r"(?<![\w-])((?:sd[a-z]|nvme[0-9]{1,3}n[0-9]{1,3}))\b",
+    "nvme": r"(?<![\w-])(nvme[0-9]{1,3})(?:n[0-9]{1,3})?\b",
+    "pci": rf"(?<![\w:])({_ADDRESS})(?!\w)",
 }
+
+
+@cache
+def _expression(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)
+
+
+def is_record(line: str) -> bool:
+    """Whether a line has members of JSON."""
+    return bool(_expression(_MEMBER).search(line))
 
 
 def is_prose(line: str) -> bool:
     """Whether a line is a sentence of a person, not a row of a tool."""
-    return not _COLUMNS.search(line.strip()) and len(_WORDS.findall(line)) > 3 and len(_LITTLE.findall(line)) > 1
+    words, little = (_expression(text).findall(line) for text in (_WORDS, _LITTLE))
+    return not _expression(_COLUMNS).search(line.strip()) and len(words) > 3 and len(little) > 1
 
 
 def sentence(line: str, start: int, end: int) -> tuple[str, int]:
     """The sentence around a part of a line, and where the part begins in it."""
-    before = [one.end() for one in _ENDS.finditer(line, 0, start)]
-    after = _ENDS.search(line, end)
+    before = [one.end() for one in _expression(_ENDS).finditer(line, 0, start)]
+    after = _expression(_ENDS).search(line, end)
     first = before[-1] if before else 0
     return line[first : after.end() if after else len(line)], start - first
 
 
 def is_stated(said: str, start: int, end: int) -> bool:
     """Whether a sentence states the fault that it names from `start` to `end`: not as a condition, and not as over."""
-    asked = said.rstrip().endswith("?") and not WHY.search(said)
-    denied = _DENIED.match(said)
+    asked = said.rstrip().endswith("?") and not asks_why(said)
+    denied = _expression(_DENIED).match(said)
     return not (
         asked
         or denied
-        or _SUPPOSED.search(said, 0, start)
-        or _GENERAL.search(said, start)
-        or _OVER.search(said[:start])
-        or _OVER.search(said[end:])
+        or _expression(_SUPPOSED).search(said, 0, start)
+        or _expression(_GENERAL).search(said, start)
+        or _expression(_OVER).search(said[:start])
+        or _expression(_OVER).search(said[end:])
     )
+
+
+def asks_why(said: str) -> bool:
+    """Whether a question is for the reason of a fault, which its writer then has."""
+    return bool(_expression(_WHY).search(said))
 
 
 def is_less(values: Mapping[str, str | None]) -> bool:
@@ -101,6 +117,5 @@ def number(text: str) -> float | None:
 
 def device(said: str, kind: str) -> str | None:
     """The only device of a kind that the sentence names: the number of a GPU, or a name. None: several, or none."""
-    pattern = _DEVICES.get(kind)
-    found = set(pattern.findall(said)) if pattern else set()
+    found = set(_expression(_DEVICES[kind]).findall(said)) if kind in _DEVICES else set()
     return found.pop() if len(found) == 1 else None

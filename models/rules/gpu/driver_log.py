@@ -33,7 +33,8 @@ def failed(snapshot: Snapshot, event: Event) -> bool:
 
 def unstarted(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
     """The driver did not start on the GPU, or found it off the bus without an Xid (NVIDIA/NVSentinel#155)."""
-    off = (event.text or "").startswith("NVRM: The NVIDIA GPU") and has_events(snapshot, "gpu fell off")
+    text = event.text or ""
+    off = "fallen off" in text or (text.startswith("NVRM: The NVIDIA GPU") and has_events(snapshot, "gpu fell off"))
     name = "a GPU" if event.subject == _UNNAMED else f"the GPU at {event.subject}"
     yield Finding(
         code="gpu-missing" if off else "gpu-driver-failed",

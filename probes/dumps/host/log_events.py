@@ -5,7 +5,6 @@ A line is cited as it is written. Its time is the time in front of the message, 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -30,7 +29,7 @@ from ...kernel_log.messages import (
     sentences,
 )
 from ...kernel_log.patterns import LONGEST, event_of, group
-from ...parsing.sentences import is_prose
+from ...parsing.sentences import is_prose, is_record
 from ..core.part import Part
 from ..lines.placeholders import can_have, lines_to_fill, unfilled
 from .log_times import head, time_before
@@ -41,7 +40,6 @@ _YEAR = 366 * 86400.0  # period of the clock without a year
 _EDGE, _MOST = 40, 1 << 16  # lines at each end in which the reader searches for a time, and the characters of each end
 _IN_ORDER = (KIND, DOWN, UP, READY, "nvme")  # a later event ends an earlier one
 _PROSE = 1 << 17  # characters: in longer texts, which are logs, nobody writes about faults
-_RECORD = re.compile(r"\"[ ]?:[ ]?[\"\[{0-9tfn]")
 _AHEAD = 200  # characters before a needle in a very long line
 
 
@@ -123,7 +121,7 @@ def _is_output(text: str, found: Found, of_tool: bool) -> bool:
     """Whether the line of a message is of a program: a record of JSON, or a row without the words of a sentence."""
     start, end = _start(text, found), text.find("\n", found.end)
     line = text[start : end if end >= 0 else len(text)]
-    return bool(_RECORD.search(line)) or (of_tool and not is_prose(line))
+    return is_record(line) or (of_tool and not is_prose(line))
 
 
 def _start(text: str, found: Found) -> int:

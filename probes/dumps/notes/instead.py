@@ -17,7 +17,7 @@ from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Pci
 from ....models.facts.pcie_rates import speed_of
 from ....models.facts.records import Record
-from ...parsing.sentences import WHY
+from ...parsing.sentences import asks_why
 
 NAMELESS = "gpu"  # key of the GPU of a sentence that does not name it
 
@@ -92,7 +92,7 @@ class Instead(NamedTuple):
 
 def instead(line: str) -> Instead | None:
     """What a sentence says of a link. None: nothing, or of another time."""
-    if len(line) > _LONGEST or _OTHER_TIMES.search(line) or ("?" in line and not WHY.search(line)):
+    if len(line) > _LONGEST or _OTHER_TIMES.search(line) or ("?" in line and not asks_why(line)):
         return None
     for form in _forms():
         if found := form.search(line):

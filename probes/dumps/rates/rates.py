@@ -68,8 +68,7 @@ def read(part: Part) -> Iterator[Record]:
     rows = [(number, row) for number, line in texts.items() for row in _rows(line)]
     lines = [(number, row, vocabulary.words(_cells(row.lstrip(" \t>")))) for number, row in rows]
     compared = {number for number, _, words in lines if words and _is_compared(words)}
-    spoken = {number: one for number, one in claims(part) if number not in compared}
-    spoken |= dict(sizes.comparisons(part))
+    spoken = {number: one for number, one in claims(part) if number not in compared} | dict(sizes.comparisons(part))
     change = is_change({word.kind for word in words or ()} for _, _, words in lines)
     single = single_node(words for _, _, words in lines if words)
     for number, line, words in lines:
