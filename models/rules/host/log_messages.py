@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...catalog.log_messages import Message, is_said, is_unexplained, message, pattern
-from ...facts.gpu import Gpu
+from ...facts.gpu import Gpu, GpuLink
 from ...facts.machine import Event, Node, Pci
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, UNEXPLAINED, Finding, Severity
@@ -164,7 +164,10 @@ def _may_lack_bridge(snapshot: Snapshot, event: Event, row: Message, subject: st
     if row.code != "nvlink-inactive" or snapshot.origin != "dumps" or (gpu and gpu_product(snapshot, gpu)):
         return False
     link, count = _values(event).get("link", ""), event.count or 1
-    return link.isdecimal() and count > 1 and count == int(link) + 1
+    own = [one for one in snapshot.of(GpuLink).values() if one.gpu == subject and one.kind == "nvlink"]
+    first = {f"{subject}/nvlink{number}" for number in range(len(own))}
+    alike = len(own) > 1 and not any(one.active for one in own) and {one.key for one in own} == first
+    return alike or (link.isdecimal() and count > 1 and count == int(link) + 1)
 
 
 @cache

@@ -154,7 +154,7 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding | NotChecked]:
     usual = others[0] if others else None
     if usual and rate < usual and len(others) + 1 in _EQUAL and others.count(usual) == len(others):
         yield _slow(port, rate, usual, "warning", f"all {len(others)} others of this kind in the same text")
-    elif isinstance(port, Net) and port.max_speed and port.carrier and rate <= _HALF * port.max_speed:
+    elif isinstance(port, Net) and port.max_speed and _is_linked(port) and rate <= _HALF * port.max_speed:
         far = port.max_speed >= _FAST and rate <= _TENTH * port.max_speed
         yield _slow(port, rate, port.max_speed, "warning" if far else "info", "the modes that the port supports")
         slower = port.partner_speed is not None and port.partner_speed <= rate
@@ -163,6 +163,11 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding | NotChecked]:
             yield from gap(
                 snapshot, "Net.speed", port.key, Reason.INCOMPLETE, why, "the rate of the port of the switch"
             )
+
+
+def _is_linked(port: Net) -> bool:
+    """Whether the port has a partner: a text may end before the line that says so."""
+    return port.carrier or (port.carrier is None and port.partner_speed is not None)
 
 
 def _wanted(port: AnyPort) -> float | None:

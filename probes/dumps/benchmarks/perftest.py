@@ -56,7 +56,7 @@ _TITLED = re.compile(
     r"\s*(?P<op>RDMA_Write|RDMA_Read|Send)\b(?P<two> [A-Za-z_ ]{0,40}Bidirectional)?[A-Za-z_ ]{0,40} Test\s*"
 )
 _DEVICE = re.compile(r"\bDevice[ \t]*: (?P<device>[\w.-]{1,64})\s*$")
-_BOTH = re.compile(r"[ ](?:-b|--bidirectional)(?![\w-])")
+_BOTH = frozenset({"-b", "--bidirectional"})
 _GPU = re.compile(r"CUDA device (?P<number>[0-9]{1,3}): PCIe address is (?P<bus>[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})\b")
 _PICKED = re.compile(r"Picking device No\. (?P<number>[0-9]{1,3})\b")
 _COLUMN = re.compile(r"(?P<name>#?[\w.%]+(?: [a-z]+)?)(?:\[(?P<unit>[^\]]{1,12})\])?")
@@ -111,7 +111,7 @@ def read(part: Part) -> Iterator[Record]:
         if titled := _TITLED.fullmatch(line):
             test = _Test(op=_OPS[titled["op"]], both=bool(titled["two"]))
         elif command := _COMMAND.search(line):
-            both = bool(_BOTH.search(command[0]))
+            both = not _BOTH.isdisjoint(command[0].split())
             test = _Test(op=command["op"], both=both, device=command["device"])
         elif gpu := _GPU.search(line):
             places[gpu["number"]] = f"0000:{gpu['bus'].lower()}.0"

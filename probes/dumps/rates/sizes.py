@@ -23,12 +23,11 @@ _ROW = rf"[ \t|]{{0,8}}{_SIZE}{_CELLS}"
 _RULE = r"(?:[ |:+=-]{3,200}\n)?"
 _RATED = rf"(?=[^\n]{{0,200}}(?<![A-Za-z]){UNIT}(?![\w]))"
 BEGIN = rf"^(?i:(?={_HEADING}\n{_RULE}{_ROW}$)(?:{_RATED}|(?=[^\n]{{1,300}}\n{_RULE}{_RATED}))[^\n]{{0,20}}?size)"
-_OTHER = re.compile(  # columns that are no rates, or that count something else
-    r"\btime|\blat|usec|\bus\b|ratio|speed-?up|gain|iter|count|type|redop|root|wrong|#|%|(?<![a-z])x$|diff|delta|nodes?|gpus?|ranks?"
-    r"|reduce|gather|scatter|all ?to ?all|h2d|d2h|\bread|write|algbw|expected|theor|peak",
-    re.IGNORECASE,
+_OTHER = (  # columns that are no rates, or that count something else
+    r"\btime|\blat|usec|\bus\b|ratio|speed-?up|gain|iter|count|type|redop|root|wrong|#|%|(?<![a-z])x$|diff|delta"
+    r"|nodes?|gpus?|ranks?|reduce|gather|scatter|all ?to ?all|h2d|d2h|\bread|write|algbw|expected|theor|peak"
 )
-_RATE = re.compile(rf"[*`~ ]{{0,4}}([0-9]{{1,5}}(?:\.[0-9]{{1,3}})?)[ ]?({UNIT})?[*` ]{{0,4}}", re.IGNORECASE)
+_RATE = rf"[*`~ ]{{0,4}}([0-9]{{1,5}}(?:\.[0-9]{{1,3}})?)[ ]?({UNIT})?[*` ]{{0,4}}"
 _FAR = 0.5  # two configurations of healthy machines differ less
 
 
@@ -53,9 +52,9 @@ def _pair(part: Part, names: Sequence[str], last: tuple[int, str] | None) -> Ite
         return
     number, line = last
     found = (
-        _RATE.fullmatch(cell)
+        _expression(_RATE).fullmatch(cell)
         for name, cell in zip(names[1:], _cells(line)[1:], strict=False)
-        if not _OTHER.search(name)
+        if not _expression(_OTHER).search(name)
     )
     text = part.text
     unit = next((one[0] for one in _expression(rf"(?<![A-Za-z]){UNIT}(?![\w])").finditer(text)), "")
