@@ -7,7 +7,6 @@ Lines whose shape (their text with a 0 for each digit) contains no needle are se
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Generic, TypeVar
@@ -28,7 +27,8 @@ _BEFORE, _AFTER = 300, 600  # characters around a needle that can belong to its 
 # rsyslog writes equal lines once. The count is that of the lines after the first one.
 _REPEATED = re.compile(r"message repeated ([0-9]{1,9}) times: ?\[")
 _DIGITS = str.maketrans("123456789", "000000000")
-_FOLDED = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)  # keeps the length of a text
+# Unlike str.lower(), this keeps the length of a text.
+_FOLDED = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _MOST_SHAPES, _LONGEST = 1 << 14, 500  # shapes that are kept, and characters of each
 
 

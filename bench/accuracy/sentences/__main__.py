@@ -2,8 +2,8 @@
 
     python -m bench.accuracy.sentences [--list] [FOLDER]
 
-A folder has faults.tsv (the codes that fit, a tab, a sentence with a fault) and fine.tsv (in each line a sentence without
-a fault). The sentences of this folder were written for it by somebody who did not see the catalog; then the catalog got
+A folder has faults.tsv (the codes that fit, a tab, a sentence with a fault) and fine.tsv (one healthy sentence in each
+line). The sentences of this folder were written for it by somebody who did not see the catalog; then the catalog got
 their words. So they show what a change loses. How many unknown sentences are read, only new ones show. The exit code is
 1 if a fault gives `ok`, if less than LEAST of the faults are named, or if more than MOST of the others give a warning.
 """

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -23,7 +24,7 @@ from ..core.part import Part
 
 _DASHES = r"[ \t]{0,8}-{40,}[ \t]*\n(?:[ \t.]*\n){0,2}"
 # "ib_write_bw -d mlx5_3 -i 1 -b --use_cuda=0": the command names the device, also in a sentence
-_COMMAND = re.compile(
+_COMMAND = (
     r"\bib_(?P<op>write|read|send)_(?:bw|lat)\b[^\n`]{0,200}?[ ](?:-d[ ]?|--ib-dev[ =])(?P<device>[A-Za-z][\w.-]{1,40})"
     r"[^\n`]{0,200}"
 )
@@ -78,6 +79,11 @@ _FUSED = re.compile(r"\.[0-9]{2}(?=[0-9]{1,9}\.)")  # rates and latencies have t
 _ROUNDED = 0.02  # relative error of a product of rounded numbers
 
 
+@cache
+def _command() -> re.Pattern[str]:
+    return re.compile(_COMMAND)
+
+
 class _Test(Struct):
     """The lines of a test before its table."""
 
@@ -110,7 +116,7 @@ def read(part: Part) -> Iterator[Record]:
             unread = number
         if titled := _TITLED.fullmatch(line):
             test = _Test(op=_OPS[titled["op"]], both=bool(titled["two"]))
-        elif command := _COMMAND.search(line):
+        elif command := _command().search(line):
             both = not _BOTH.isdisjoint(command[0].split())
             test = _Test(op=command["op"], both=both, device=command["device"])
         elif gpu := _GPU.search(line):
