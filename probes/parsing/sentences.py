@@ -17,8 +17,7 @@ _SUPPOSED = (  # before the fault
     r"|is defined|(?:check|detect)(?:s|ing)? (?:if|that|when|whether|for)"
     r"|when(?:ever)? (?:an?|any|the|your|\w{0,12} ?$)"
     r"|no (?:sign|trace|evidence|indication)s? of|simulat\w{1,5}|(?:no|never|without|zero)(?: [\w-]{1,12}){0,2} ?$"
-    r"|support for|handles?|explains?|alerts?|examples?|documents?|tests? for|feat|docs?|fix|chore|refactor"
-    r"|use|set|run|add|requires?|default"
+    r"|support for|handles?|explains?|alerts?|examples?|documents?|tests? for|requires?"
     r"|wenn|falls|sobald)(?![\w-])|\btest_\w|如果|是否"
 )
 _GENERAL = (  # behind the fault: what is true of all machines, or by design
@@ -33,7 +32,10 @@ _OVER = (
     r"|(?:was|were|is|are) not seen"
     r"|behoben|gelöst|ersetzt)(?![\w-])|解决|修复|已更换"
 )
-_DENIED = r"[\s*>-]{0,8}(?:no|never|without|not)(?![\w-])"  # the first word of a sentence
+_DENIED = (  # the first words of a sentence: a denial, an instruction, the title of a commit
+    r"[\s*>#-]{0,8}(?:(?:no|never|without|not|use|set|run|add|check|ensure|try|see)(?![\w-])"
+    r"|(?:feat|fix|docs?|chore|refactor|tests?)(?:\([\w-]{1,20}\))?:)"
+)
 _WHY = (  # questions of people who have the fault
     r"(?<!\w)(?:why|any (?:idea|hint|clue|suggestion)s?|what(?:'s| is) wrong|warum|wieso|weshalb|eine idee"
     r"|ideen|почему)(?!\w)|为什么|为何|なぜ"
