@@ -119,6 +119,12 @@ def number(text: str) -> float | None:
 
 
 def device(said: str, kind: str) -> str | None:
-    """The only device of a kind that the sentence names: the number of a GPU, or a name. None: several, or none."""
-    found = set(_expression(_DEVICES[kind]).findall(said)) if kind in _DEVICES else set()
+    """The only device of a kind that the sentence names, or the one before its colon: the number of a GPU, or a name.
+    None: several, or none.
+    """
+    if kind not in _DEVICES:
+        return None
+    if label := _expression(rf"[\s*>-]{{0,8}}{_DEVICES[kind]}[ ]{{0,2}}:").match(said):
+        return str(label[1])
+    found = set(_expression(_DEVICES[kind]).findall(said))
     return found.pop() if len(found) == 1 else None

@@ -63,6 +63,7 @@ def test_it_is_likely_and_names_no_log(row: Message) -> None:
         ("GPU 3 and GPU 4 have 12 uncorrectable ECC errors", "node"),
         ("the link on mlx5_3 flaps every few minutes", "mlx5_3"),
         ("GPU 1 is fine. GPU 2 has 12 uncorrectable ECC errors", "gpu2"),
+        ("GPU 1: HW Thermal Slowdown is active, GPU 2: SW Thermal Slowdown is not", "gpu1"),
     ],
 )
 def test_the_only_device_of_the_sentence_is_the_subject(text: str, subject: str) -> None:
