@@ -80,6 +80,14 @@ MACROS: Mapping[str, str] = {
         r"(?:gpus?|[abhlv][0-9]{2,3}s?|[gr]tx ?\w{0,8}|geforce|tesla|quadro|mi[0-9]{3}\w?|gcds?|cards?|accelerators?"
         r"|[2-5]0[5-9]0(?: ?ti| super)?)"
     ),
+    "graphics": (  # what a sentence about a GPU contains
+        r"(?:gpu|\b[abhlv][0-9]{2,3}s?\b|[gr]tx|geforce|tesla|quadro|graphics card|(?<![\w.])[2-5]0[5-9]0\b)"
+    ),
+    "rises": (
+        r"(?:ris\w{1,3}|rose|grow\w{0,3}|grew|climb\w{0,4}|increas\w{1,4}|increments?|go(?:es)? up|going up|went up"
+        r"|jump\w{0,3}|explod\w{1,3}|advances?)"
+    ),
+    "gigabits": r"(?:10|20|25|40|50|56|80|100|200|400|800)",  # per second: speeds of ports
     "near": r"(?:(?!\b(?:no|not|never|zero|without)\b)(?:[^.;\n]|\.(?=\d))){0,50}?",
     "broken": (
         r"(?:down|inactive|broken|dead|missing|gone|lost|offline|failed|failing|faulty|defective"

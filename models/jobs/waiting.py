@@ -66,9 +66,9 @@ class Waiting(Struct, frozen=True, dict=True):
     def explained_by_links(self, by_whom: Mapping[Who, Collection[Late]]) -> set[Who]:
         """Late because of slow links, or because they waited for those. Not who is late for longer than links cost.
 
-        A slow link delays all members of its communicator alike. A member that is late in this communicator too is late
-        by itself, or it waited for another late one. In the second case it is late elsewhere for no longer than the
-        slow link costs.
+        A slow link delays all members of its communicator alike. If a member is late in this communicator too, it has a
+        fault of its own, or it waited for a late member. If it waited, then in its other communicators it is late by at
+        most the seconds that the slow link costs.
         """
         lost = (sum(self.slow.get(name, 0.0) for name in names) for names in self.names_of.values())
         most = _MORE * max(lost, default=0.0)
@@ -143,8 +143,8 @@ def _as_late(first: Who, alone: Sequence[Who], by_whom: Mapping[Who, Collection[
 def _everywhere(one: Who, waiting: Waiting, explained: Collection[Who]) -> bool:
     """Whether it is the late one in all its communicators, except where another one is, that is explained.
 
-    A member that is late by itself is late in each communicator. Another member hides this only if the others wait for
-    it about as long, or longer.
+    A member with a fault of its own is late in each of its communicators. A second late member hides this in a
+    communicator only if the others wait about as many seconds for the second member, or more.
     """
     names = [name for name in waiting.names_of[one] if name in waiting.measured]
     late = [waiting.late[name] for name in names if name in waiting.late]

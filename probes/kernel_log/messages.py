@@ -15,8 +15,7 @@ from msgspec import Struct, field
 
 from ...models.catalog.log_messages import SAID, Entry, beside, entries, message, named, pattern, subject_of
 from ...models.facts.machine import Event
-from ..parsing.negation import is_negated
-from ..parsing.sentences import device, is_less, is_stated, sentence
+from ..parsing.sentences import device, is_less, is_negated, is_stated, sentence
 from .forms import Form
 
 Needled = TypeVar("Needled", Entry, Form)

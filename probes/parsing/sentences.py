@@ -1,15 +1,30 @@
-"""Sentences of people about faults: whether a sentence states a fault of now, and about which device.
+"""Whether a line that names a fault says that it is there, and about which device.
 
-A condition ("if a GPU throttles"), a question, and a fault that is over state none. A question for the reason ("why is
-my GPU at x8?") states one.
+Lines of programs and of people can deny a fault: "fallen off the bus: no", "without Xid 79". In sentences of people, a
+condition ("if a GPU throttles"), a question, and a fault that is over state none. A question for the reason ("why is my
+GPU at x8?") states one.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from functools import cache
 
+from .expressions import ignoring_case
+
+_NEAR = 60  # characters before and behind the name
+_BEFORE = (
+    r"(?:\b(?:no|never|without(?: an?y?)?|zero|none of|(?:has|have) not|hasn't|haven't)[ ]{1,3}"
+    r"(?:(?:new|more|other|further|recent|single|such|an?|any|been)[ ])?|^[ \t]{0,8}0[ ]{1,3})$"
+)
+_STATE = r"(?:no|none|false|never|n/a|not (?:found|seen|detected|present|logged))"
+_BEHIND = (  # "the GPU is lost, not detected by nvidia-smi" says the fault again
+    rf"[ \t]{{0,8}}[:=?|,][:=?|, \t]{{0,8}}(?:{_STATE}|0)[ .|)]{{0,4}}$"
+    r"|[ ]{1,2}(?:was|were|has been|have been)[ ](?:not|never)[ ](?:found|seen|detected|observed|logged)\b"
+    r"|[ ]{1,2}(?:did not happen|never (?:happened|occurred))\b"
+    r"|[ ,(:=-]{1,3}(?:(?:was|were|is|are|has|have|had|been|now|already|since)[ ]){0,3}"
+    r"(?:cleared|resolved|fixed|repaired)\b"
+)
+_WITHIN = rf"[:=?|][ \t]{{0,8}}({_STATE})[ .|)]{{0,4}}$"  # in what was matched
 _ENDS = r"[.?!](?=[\s\"'`*)]|$)|\n|\|"
 _SUPPOSED = (  # before the fault
     r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can(?!['’]t)|in case|supposed?|imagine|e\.g\.?"
@@ -60,26 +75,35 @@ _DEVICES: Mapping[str, str] = {
 }
 
 
-@cache
-def _expression(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
+def is_negated(line: str, start: int, end: int, pattern: str = "") -> bool:
+    """Whether a line says that the fault that it names from `start` to `end` did not happen, or is over.
+
+    A word that the pattern itself asks for is a part of the fault: "met: FALSE".
+    """
+    before, behind = line[max(0, start - _NEAR) : start], line[end : end + _NEAR]
+    if ignoring_case(_BEFORE).search(before) and (start <= _NEAR or not before.lstrip().startswith("0 ")):
+        return True
+    if behind.strip():
+        return bool(ignoring_case(_BEHIND).match(behind))
+    word = ignoring_case(_WITHIN).search(line[max(start, end - _NEAR) : end])
+    return word is not None and ignoring_case(rf"(?<!\w){word[1]}(?!\w)").search(pattern) is None
 
 
 def is_record(line: str) -> bool:
     """Whether a line has members of JSON."""
-    return bool(_expression(_MEMBER).search(line))
+    return bool(ignoring_case(_MEMBER).search(line))
 
 
 def is_prose(line: str) -> bool:
     """Whether a line is a sentence of a person, not a row of a tool."""
-    words, little = (_expression(text).findall(line) for text in (_WORDS, _LITTLE))
-    return not _expression(_COLUMNS).search(line.strip()) and len(words) > 3 and len(little) > 1
+    words, little = (ignoring_case(text).findall(line) for text in (_WORDS, _LITTLE))
+    return not ignoring_case(_COLUMNS).search(line.strip()) and len(words) > 3 and len(little) > 1
 
 
 def sentence(line: str, start: int, end: int) -> tuple[str, int]:
     """The sentence around a part of a line, and where the part begins in it."""
-    before = [one.end() for one in _expression(_ENDS).finditer(line, 0, start)]
-    after = _expression(_ENDS).search(line, end)
+    before = [one.end() for one in ignoring_case(_ENDS).finditer(line, 0, start)]
+    after = ignoring_case(_ENDS).search(line, end)
     first = before[-1] if before else 0
     return line[first : after.end() if after else len(line)], start - first
 
@@ -87,20 +111,20 @@ def sentence(line: str, start: int, end: int) -> tuple[str, int]:
 def is_stated(said: str, start: int, end: int) -> bool:
     """Whether a sentence states the fault that it names from `start` to `end`: not as a condition, and not as over."""
     asked = said.rstrip().endswith("?") and not asks_why(said)
-    denied = _expression(_DENIED).match(said)
+    denied = ignoring_case(_DENIED).match(said)
     return not (
         asked
         or denied
-        or _expression(_SUPPOSED).search(said, 0, start)
-        or _expression(_GENERAL).search(said, start)
-        or _expression(_OVER).search(said[:start])
-        or _expression(_OVER).search(said[end:])
+        or ignoring_case(_SUPPOSED).search(said, 0, start)
+        or ignoring_case(_GENERAL).search(said, start)
+        or ignoring_case(_OVER).search(said[:start])
+        or ignoring_case(_OVER).search(said[end:])
     )
 
 
 def asks_why(said: str) -> bool:
     """Whether a question is for the reason of a fault, which its writer then has."""
-    return bool(_expression(_WHY).search(said))
+    return bool(ignoring_case(_WHY).search(said))
 
 
 def is_less(values: Mapping[str, str | None]) -> bool:
@@ -124,7 +148,7 @@ def device(said: str, kind: str) -> str | None:
     """
     if kind not in _DEVICES:
         return None
-    if label := _expression(rf"[\s*>-]{{0,8}}{_DEVICES[kind]}[ ]{{0,2}}:").match(said):
+    if label := ignoring_case(rf"[\s*>-]{{0,8}}{_DEVICES[kind]}[ ]{{0,2}}:").match(said):
         return str(label[1])
-    found = set(_expression(_DEVICES[kind]).findall(said))
+    found = set(ignoring_case(_DEVICES[kind]).findall(said))
     return found.pop() if len(found) == 1 else None

@@ -195,7 +195,8 @@ def _finding(snapshot: Snapshot, found: Sequence[_Logged]) -> Finding:
     also = f"; also: {'; '.join(others[:2])}" if others else ""
     also += f"; and {len(others) - 2} more messages" if len(others) > 2 else ""
     said = is_said(first.row.name)
-    says = "" if said else f"the log says{'' if first.subject == 'node' else f' of {name or first.subject}'}: "
+    of = "" if first.subject == "node" else f" of {name or first.subject}"
+    says = "the text says that " if said else f"the log says{of}: "
     return Finding(
         code=first.code,
         kind="event",

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from ....models.facts.machine import Event
 from ....models.facts.records import Record
-from ...parsing.negation import is_negated
+from ...parsing.sentences import is_negated
 from ..core.part import Part
 
 LINES = True

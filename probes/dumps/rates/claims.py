@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 
 from ....models.facts.averages import median
 from ....models.facts.network_paths import EXPECTED, NodePair
 from ....models.facts.records import Evidence
 from ...kernel_log.messages import catalog, find_messages
+from ...parsing.expressions import ignoring_case
 from ..core.part import Part
 from .complaints import COMPLAINT, complaint
 from .rows import factor_of
@@ -106,22 +106,6 @@ UNITLESS = rf"[^\n]{{0,200}}?(?:{_unnamed(_BUS)}|(?:bandwidth|throughput|bw)[^\n
 LISTED = rf"[^\n]{{0,80}}?(?<![\w.]){_ENTRY}(?:[ ]?[,;|][ ]?{_ENTRY}){{2}}"
 
 
-@cache
-def _claims(named: bool) -> tuple[re.Pattern[str], ...]:
-    texts = (_FIRST, _LAST) if named else (_FIRST, _LAST, *_FREE, _BUS)
-    return tuple(re.compile(text, re.IGNORECASE) for text in texts)
-
-
-@cache
-def _adapter() -> re.Pattern[str]:
-    return re.compile(_ADAPTER, re.IGNORECASE)
-
-
-@cache
-def _entries() -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w.])(?:{_ENTRY})", re.IGNORECASE)
-
-
 # "GPU0-6: 55 GB/s H2D", "GPUs 0 to 6: 55 GB/s"; "GPU0-6: 48 GB/s" can be a pair.
 _RANGE = re.compile(
     r"[ \t|*-]{0,8}gpu(s?)[ #]?([0-9]{1,2})[ ]?(?:-|–|\.\.|to)[ ]?([0-9]{1,2})(?![0-9])(.{3,80})", re.IGNORECASE
@@ -134,7 +118,7 @@ def entries(line: str) -> list[str]:
     some = _RANGE.fullmatch(line)
     if some and (some[1] or _WITH_HOST.search(some[4])) and int(some[2]) < int(some[3]):
         return [f"gpu{number}{some[4]}" for number in range(int(some[2]), int(some[3]) + 1)]
-    found = list(_entries().finditer(line))
+    found = list(ignoring_case(rf"(?<![\w.])(?:{_ENTRY})").finditer(line))
     if len(found) < _FEWEST:
         return [line]
     between = (line[a.end() : b.start()] for a, b in zip(found, found[1:], strict=False))
@@ -148,8 +132,8 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
     for number, line in part.lines():
         if any(find_messages(line, catalog("node_checks", "dcgm"))):
             continue  # the catalog names the device that a node check measured
-        for pattern in _claims(bool(_adapter().search(line))):
-            found = pattern.search(line[:600])
+        for pattern in _forms(line):
+            found = ignoring_case(pattern).search(line[:600])
             if found and (pair := _pair(found, part.cite(number, line))):
                 yield number, pair
                 break
@@ -159,6 +143,11 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
             elif (low := complaint(line)) and (factor := factor_of(low["unit"])):
                 rate, cite = _number(low["own"]) * factor, part.cite(number, line)
                 yield number, NodePair(key=EXPECTED, rate=rate, cites={"rate": cite})
+
+
+def _forms(line: str) -> tuple[str, ...]:
+    """The forms in which a line can compare. A line with the name of an adapter compares it with the others only."""
+    return (_FIRST, _LAST) if ignoring_case(_ADAPTER).search(line) else (_FIRST, _LAST, *_FREE, _BUS)
 
 
 def _pair(found: re.Match[str], cite: Evidence) -> NodePair | None:
@@ -183,22 +172,18 @@ def _pair(found: re.Match[str], cite: Evidence) -> NodePair | None:
 
 def _slowest(line: str, cite: Evidence) -> NodePair | None:
     """The lowest of several rates and the median of all, if the line has one for each device. GB/s without a unit."""
-    found = _each().search(line[:600])
-    if not found or len(re.findall(NUMBER, found["ends"])) != len(re.findall(_SEVERAL, found["each"])):
+    found = ignoring_case(_EACH).search(line[:600])
+    rates = (
+        [_number(one) for one in ignoring_case(rf"({NUMBER})(?:[ ]?{UNIT})?").findall(found["each"])] if found else []
+    )
+    if not found or len(re.findall(NUMBER, found["ends"])) != len(rates):
         return None
-    unit = re.search(UNIT, found["each"], re.IGNORECASE)
+    unit = ignoring_case(UNIT).search(found["each"])
     factor = factor_of(unit[0] if unit else "GB/s")
-    rates = [_number(re.match(NUMBER, one)[0]) for one in re.findall(_SEVERAL, found["each"])]  # type: ignore[index]
     if factor is None:
         return None
-    return NodePair(
-        key=EXPECTED, rate=min(rates) * factor, others=median(rates) * factor, cites={"rate": cite, "others": cite}
-    )
-
-
-@cache
-def _each() -> re.Pattern[str]:
-    return re.compile(_EACH, re.IGNORECASE)
+    cites = {"rate": cite, "others": cite}
+    return NodePair(key=EXPECTED, rate=min(rates) * factor, others=median(rates) * factor, cites=cites)
 
 
 def _number(text: str) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
+from ...parsing.expressions import ignoring_case
 from .words import NUMBER, UNIT
 
 _RATE = rf"(?<![\w.])(?P<own>{NUMBER})[ ]?(?P<unit>{UNIT})(?![\w%])"
@@ -33,14 +33,9 @@ _NOT = re.compile(r"(?i:\b(?:not|never|no|isn't|wasn't|without)\b(?! more than))
 COMPLAINT = "|".join(re.sub(r"\(\?P<\w+>", "(?:", form) for form in (*_FORMS, *_ABROAD))
 
 
-@cache
-def _forms() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(form, re.IGNORECASE) for form in (*_FORMS, *_ABROAD))
-
-
 def complaint(line: str) -> re.Match[str] | None:
     """The rate that a line calls low, as the groups own and unit."""
-    found = next((one for form in _forms() if (one := form.search(line[:600]))), None)
+    found = next((one for form in (*_FORMS, *_ABROAD) if (one := ignoring_case(form).search(line[:600]))), None)
     if found is None:
         return None
     begin = max(line.rfind(mark, 0, found.start()) for mark in (". ", "; ", "? ")) + 1  # of the sentence

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
+from ...parsing.expressions import ignoring_case
 from .words import END, NODE, NUMBER, PATH, PROGRAM, UNIT, words
 
 _LINK = r"[ ]?(?:<?-{1,2}>|→|↔|<>)[ ]?"
@@ -26,26 +26,21 @@ _EARLIER, _LATER = r"(?:before|was|previously|earlier|old)", r"(?:after|now|late
 _CLAUSE = rf"(?:[ ](?!{_EARLIER}|{_LATER})[a-z]{{2,12}}){{0,3}}[ ]?[:=]?[ ]?[~≈]?[ ]?"
 
 
-@cache
-def _expression(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
-
-
 def rows_of(line: str) -> list[str]:
     """The rows of a line."""
-    line = _expression(rf"^([ \t|*>`-]{{0,8}}){PROGRAM}[ \t|:,]{{1,4}}(?=(?:{END}|{NODE})(?![\w]))").sub(r"\1", line)
+    line = ignoring_case(rf"^([ \t|*>`-]{{0,8}}){PROGRAM}[ \t|:,]{{1,4}}(?=(?:{END}|{NODE})(?![\w]))").sub(r"\1", line)
     line = _with_expected_unit(_with_change(line))
     return _listed(line) or [line]
 
 
 def _listed(line: str) -> list[str]:
     """The rows of a list of ends with numbers. Words outside of the entries are about all of them. Empty: no list."""
-    found = list(_expression(_ENTRY).finditer(line))
+    found = list(ignoring_case(_ENTRY).finditer(line))
     units = {one["unit"] for one in found if one["unit"]}
-    rest = _expression(_ENTRY).sub(" ", line).strip(" \t,;|")
+    rest = ignoring_case(_ENTRY).sub(" ", line).strip(" \t,;|")
     if not units:  # one unit for all of them, before or behind them
-        units = {one[0] for one in _expression(rf"(?<![\w]){UNIT}(?![\w])").finditer(rest)}
-        rest = _expression(rf"(?<![\w]){UNIT}(?![\w])").sub("", rest)
+        units = {one[0] for one in ignoring_case(rf"(?<![\w]){UNIT}(?![\w])").finditer(rest)}
+        rest = ignoring_case(rf"(?<![\w]){UNIT}(?![\w])").sub("", rest)
     known = words(rest) if rest.strip(" \t,;:()[]|") else ()
     if len(found) < _FEWEST or len(units) != 1 or known is None:
         return []
@@ -71,10 +66,10 @@ def _with_change(line: str) -> str:
     value = rf"{NUMBER}(?:[ ]?{UNIT})?(?![\w.]|[ ]?{UNIT})"
     rate = rf"(?<![\w.])(?P<own>{NUMBER}[ ]?(?P<unit>{UNIT}))(?![\w])"
     for word, earlier in ((_EARLIER, True), (_LATER, False)):
-        found = _expression(
+        found = ignoring_case(
             rf"{rate}[ ]?(?:\(|\[|,[ ]|;[ ])[ ]?{word}{_CLAUSE}(?P<other>{value})[ ]?[)\]]?[ ]*$"
         ).search(line)
-        if found and not _expression(rf"(?<![\w-])(?:{_EARLIER}|{_LATER})(?![\w])").search(line[: found.start()]):
+        if found and not ignoring_case(rf"(?<![\w-])(?:{_EARLIER}|{_LATER})(?![\w])").search(line[: found.start()]):
             other = found["other"] if found["other"][-1].isalpha() else f"{found['other']} {found['unit']}"
             first, last = (other, found["own"]) if earlier else (found["own"], other)
             return f"{line[: found.start()]}before {first} after {last}"
@@ -86,13 +81,13 @@ def _repeated(line: str) -> str:
     device = rf"(?P<end>{END}(?:{_LINK}{END})?)[ :=]{{1,3}}"
     first, last = (rf"(?P<{name}>{NUMBER}[ ]?{UNIT})" for name in ("first", "last"))
     again = r"(?P=end)[ :=]{1,3}"
-    found = _expression(
+    found = ignoring_case(
         rf"^[ \t|*>`-]{{0,8}}(?P<one>{_EARLIER}|{_LATER}){_CLAUSE}{device}{first}[ ]?[,;.][ ]?(?:and |but )?"
         rf"(?P<two>{_EARLIER}|{_LATER}){_CLAUSE}(?:{again})?{last}[ .]*$"
     ).search(line)
     if not found:
         return line
-    order = [bool(_expression(_EARLIER).fullmatch(found[name])) for name in ("one", "two")]
+    order = [bool(ignoring_case(_EARLIER).fullmatch(found[name])) for name in ("one", "two")]
     if order == [True, False]:
         return f"{found['end']} before {found['first']} after {found['last']}"
     return f"{found['end']} before {found['last']} after {found['first']}" if order == [False, True] else line
@@ -100,8 +95,8 @@ def _repeated(line: str) -> str:
 
 def _with_expected_unit(line: str) -> str:
     """The line with the unit of its rate also behind the expected number."""
-    units = {one[0] for one in _expression(rf"(?<=[0-9 ]){UNIT}(?![\w])").finditer(line)}
+    units = {one[0] for one in ignoring_case(rf"(?<=[0-9 ]){UNIT}(?![\w])").finditer(line)}
     if len(units) != 1:
         return line
     bare = rf"(?<![\w-])((?:expected|expect|expecting|target|nominal)[ :=~≈]{{1,4}}{NUMBER})(?![\w.]|[ ]?{UNIT})"
-    return _expression(bare).sub(rf"\1 {units.pop()}", line)
+    return ignoring_case(bare).sub(rf"\1 {units.pop()}", line)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 from ....models.facts.network_paths import EXPECTED, NodePair
+from ...parsing.expressions import ignoring_case
 from ..core.part import Part
 from .rows import factor_of
 from .words import UNIT
@@ -36,9 +36,9 @@ def comparisons(part: Part) -> Iterator[tuple[int, NodePair]]:
     names: Sequence[str] = ()
     last: tuple[int, str] | None = None
     for number, line in part.lines():
-        if _expression(_HEADING).fullmatch(line):
+        if ignoring_case(_HEADING).fullmatch(line):
             names, last = _cells(line), None
-        elif names and _expression(_ROW).fullmatch(line):
+        elif names and ignoring_case(_ROW).fullmatch(line):
             last = number, line
         elif names and any(map(str.isalnum, line)):
             yield from _pair(part, names, last)
@@ -52,12 +52,12 @@ def _pair(part: Part, names: Sequence[str], last: tuple[int, str] | None) -> Ite
         return
     number, line = last
     found = (
-        _expression(_RATE).fullmatch(cell)
+        ignoring_case(_RATE).fullmatch(cell)
         for name, cell in zip(names[1:], _cells(line)[1:], strict=False)
-        if not _expression(_OTHER).search(name)
+        if not ignoring_case(_OTHER).search(name)
     )
     text = part.text
-    unit = next((one[0] for one in _expression(rf"(?<![A-Za-z]){UNIT}(?![\w])").finditer(text)), "")
+    unit = next((one[0] for one in ignoring_case(rf"(?<![A-Za-z]){UNIT}(?![\w])").finditer(text)), "")
     rates = [float(one[1]) * (factor_of(one[2] or unit) or 0.0) for one in found if one]
     if len(rates) > 1 and 0 < min(rates) < _FAR * max(rates):
         cite = part.cite(number, line)
@@ -66,8 +66,3 @@ def _pair(part: Part, names: Sequence[str], last: tuple[int, str] | None) -> Ite
 
 def _cells(line: str) -> list[str]:
     return re.split(_APART, line.strip(" \t|"))
-
-
-@cache
-def _expression(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
 
 from msgspec import Struct, field
 
 from ....models.facts.records import Flow, Observation
+from ...parsing.expressions import ignoring_case
 from ..core.part import Part
 from .rows import factor_of
 from .words import UNIT
@@ -40,20 +40,15 @@ class Square(Struct):
     bare: list[int] = field(default_factory=list)
 
 
-@cache
-def _expression(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
-
-
 def squares(part: Part) -> Square:
     """The tables of a part. Rows are the senders."""
     found, lines = Square(), list(part.lines())
     for place, (number, line) in enumerate(lines):
-        if number in found.lines or not _expression(_HEADING).match(line):
+        if number in found.lines or not ignoring_case(_HEADING).match(line):
             continue
         below = _below(lines[place + 1 :])
-        rows = {other: text for other, text in below.items() if _expression(_ROW).match(text)}
-        if not any(_expression(_RATED).match(text) for text in rows.values()):
+        rows = {other: text for other, text in below.items() if ignoring_case(_ROW).match(text)}
+        if not any(ignoring_case(_RATED).match(text) for text in rows.values()):
             continue
         title = next((text for _, text in reversed(lines[max(place - 2, 0) : place]) if text.strip()), "")
         unit = next((one[0] for text in (line, title, *rows.values()) if (one := _unit(text))), "")
@@ -68,25 +63,25 @@ def _below(lines: list[tuple[int, str]]) -> Mapping[int, str]:
     """The rows below a heading, and rules between them."""
     found: dict[int, str] = {}
     for number, line in lines:
-        if any(map(str.isalnum, line)) and not _expression(_ROW).match(line):
+        if any(map(str.isalnum, line)) and not ignoring_case(_ROW).match(line):
             break
         found[number] = line
     return found
 
 
 def _unit(text: str) -> re.Match[str] | None:
-    return _expression(rf"(?<![A-Za-z]){UNIT}(?![\w])").search(text)
+    return ignoring_case(rf"(?<![A-Za-z]){UNIT}(?![\w])").search(text)
 
 
 def _gpus(text: str) -> list[str]:
     """The keys of the GPUs that a line names."""
-    return [f"gpu{int(found[0])}" for one in _expression(_GPU).findall(text) if (found := re.search("[0-9]+", one))]
+    return [f"gpu{int(found[0])}" for one in ignoring_case(_GPU).findall(text) if (found := re.search("[0-9]+", one))]
 
 
 def _rates(part: Part, columns: list[str], number: int, line: str, factor: float) -> Iterator[Observation]:
     """The rates of a row. The cell of the GPU itself is that of its own memory, or empty."""
     sender, cells = _gpus(line)[0], re.split(_GPU, line, maxsplit=1, flags=re.IGNORECASE)[1]
-    values = _expression(rf"(?<!\S){_CELL}(?!\S)").findall(cells)
+    values = ignoring_case(rf"(?<!\S){_CELL}(?!\S)").findall(cells)
     if len(values) != len(columns):
         return
     for column, text in zip(columns, values, strict=True):

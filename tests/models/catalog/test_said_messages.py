@@ -49,7 +49,7 @@ def test_what_may_be_or_was_does_not_count(form: str) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_it_is_likely_and_names_no_log(row: Message) -> None:
-    """A person may be wrong, so a sentence closes no gate by itself."""
+    """A person may be wrong, so the finding is not certain."""
     found = next(one for one in report_of(row.example).findings if one.code == row.code)
     assert found.confidence == "likely"
     assert not found.message.startswith("the log")
