@@ -51,6 +51,10 @@ _DENIED = (  # the first words of a sentence: a denial, an instruction, the titl
     r"[\s*>#-]{0,8}(?:(?:no|never|without|not|use|set|run|add|check|ensure|try|see)(?![\w-])"
     r"|(?:feat|fix|docs?|chore|refactor|tests?)(?:\([\w-]{1,20}\))?:)"
 )
+_ASKS = (  # the first word of a question about a fault. "Only 7 of 8 GPUs show up, any help?" states one
+    r"[\s*>-]{0,8}(?:is|are|was|were|does|do|did|can|could|should|would|will|has|have|how|what|which|who|where|ist|when (?:is|are|do|does|did|will)|perhaps|maybe|possibly"
+    r"|sind|kann|gibt)(?![\w-])"
+)
 _WHY = (  # questions of people who have the fault
     r"(?<!\w)(?:why|any (?:idea|hint|clue|suggestion)s?|what(?:'s| is) wrong|warum|wieso|weshalb|eine idee"
     r"|ideen|почему)(?!\w)|为什么|为何|なぜ"
@@ -110,7 +114,7 @@ def sentence(line: str, start: int, end: int) -> tuple[str, int]:
 
 def is_stated(said: str, start: int, end: int) -> bool:
     """Whether a sentence states the fault that it names from `start` to `end`: not as a condition, and not as over."""
-    asked = said.rstrip().endswith("?") and not asks_why(said)
+    asked = said.rstrip().endswith("?") and ignoring_case(_ASKS).match(said) and not asks_why(said)
     denied = ignoring_case(_DENIED).match(said)
     return not (
         asked

@@ -20,11 +20,13 @@ STATED = {
     "bold": "**{}**",
     "asked for the reason": "Why is that: {}?",
     "a cell": "| n7 | {} |",
+    "with a request": "{}, could somebody help?",
 }
 NOT_STATED = {
     "condition": "If {}, drain the node",
     "German condition": "Wenn {}, den Knoten leeren",
     "question": "Is it possible that {}?",
+    "question of a manual": "What does it mean that {}?",
     "possibility": "This could mean that {}",
     "advice": "Make sure that you see it in the log in case {}",
     "over": "{} (fixed by a new riser)",
