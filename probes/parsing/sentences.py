@@ -52,8 +52,8 @@ _DENIED = (  # the first words of a sentence: a denial, an instruction, the titl
     r"|(?:feat|fix|docs?|chore|refactor|tests?)(?:\([\w-]{1,20}\))?:)"
 )
 _ASKS = (  # the first word of a question about a fault. "Only 7 of 8 GPUs show up, any help?" states one
-    r"[\s*>-]{0,8}(?:is|are|was|were|does|do|did|can|could|should|would|will|has|have|how|what|which|who|where|ist|when (?:is|are|do|does|did|will)|perhaps|maybe|possibly"
-    r"|sind|kann|gibt)(?![\w-])"
+    r"[\s*>-]{0,8}(?:is|are|was|were|does|do|did|can|could|should|would|will|has|have|how|what|which|who|where"
+    r"|when (?:is|are|do|does|did|will)|perhaps|maybe|possibly|ist|sind|kann|gibt)(?![\w-])"
 )
 _WHY = (  # questions of people who have the fault
     r"(?<!\w)(?:why|any (?:idea|hint|clue|suggestion)s?|what(?:'s| is) wrong|warum|wieso|weshalb|eine idee"
