@@ -16,6 +16,7 @@ from ..kernel_log.patterns import event_of
 from .benchmarks.nccl_commands import read_commands
 from .core.bare_rows import bare_rows
 from .core.part import Part
+from .core.reader import Reader
 from .core.split import clean, is_filler, split
 from .gpu_tools.driver_options import read_driver_options
 from .gpu_tools.health_events import read_health
@@ -139,7 +140,7 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
         yield from events
         if reader:
             known += 1
-            yield from reader.read(part)
+            yield from _of_reader(reader, part)
         elif events:
             known += 1
         elif not _NOTHING.fullmatch(part.text) and not is_filler(part):
@@ -154,6 +155,16 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
     if unknown or not (known or gaps):
         why, how = _unknown(unknown, known), None if known else _HOW
         yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=why, how=how)
+
+
+def _of_reader(reader: Reader, part: Part) -> Iterator[Record]:
+    """The records of a reader. If it reads no value in lines that look like its own, those of lists are added."""
+    records = list(reader.read(part))
+    yield from records
+    if not any(isinstance(one, Observation) or (isinstance(one, Fact) and one.cites) for one in records):
+        for other in READERS:
+            if other.find and other is not reader and any(True for _ in other.find(part)):
+                yield from other.read(part)
 
 
 def _damage(part: Part, origin: Sequence[int] | None) -> Iterator[NotChecked]:

@@ -2,7 +2,7 @@
 
 The file has BEGIN, a regular expression for the first line of an output (core/split.py), and the function `read`. LINES
 = True means that each line has a meaning of its own. ANY_LINE is a regular expression for lines within an output, which
-the reader understands without the lines around them.
+the reader understands without the lines around them. `find` names the lines of a part in no known format that it reads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ def _reader(name: str, target: str) -> Reader:
     """The reader with this public name. `target` is "module:function" relative to linkgauge.probes."""
     read = load(target)
     module = sys.modules[read.__module__]
-    return Reader(name, module.BEGIN, read, getattr(module, "LINES", False), getattr(module, "ANY_LINE", ""))
+    lines, any_line, find = (getattr(module, one, None) for one in ("LINES", "ANY_LINE", "find"))
+    return Reader(name, module.BEGIN, read, bool(lines), any_line or "", find)
 
 
 READERS: tuple[Reader, ...] = (
@@ -86,7 +87,8 @@ READERS: tuple[Reader, ...] = (
     _reader("superbench", "dumps.benchmarks.superbench:read"),
     _reader("sysfs_text", "dumps.host.sysfs_text:read"),
     _reader("windows_links", "dumps.pci.windows_links:read"),
-    # the last one: lines of any words about devices, if they are of no tool
+    # the last ones: lists and lines of any words about devices, if they are of no tool
+    _reader("device_lists", "dumps.lists.device_lists:read"),
     _reader("xid_notes", "dumps.notes.xid_notes:read"),
     _reader("device_notes", "dumps.notes.device_notes:read"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -19,3 +19,5 @@ class Reader(Struct, frozen=True, eq=False):
     read: Callable[[Part], Iterator[Record]]
     lines: bool = False  # each line has a meaning of its own
     any_line: str = ""  # a regular expression for lines within an output; tried for texts that no reader recognises
+    # The lines (first one, and the one behind the last one) that it reads in a part that no other reader knows
+    find: Callable[[Part], Iterable[tuple[int, int]]] | None = None

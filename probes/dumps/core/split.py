@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -171,6 +172,8 @@ def _strip_unknown(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iter
             (reader if reader and _understands(reader, part) else None, part) for reader, part in _cut(piece, loose, 0)
         ]
     best, known = excerpt, _known_lines(excerpt)
+    if short and depth >= 0 and (lists := list(_of_finders(piece, readers, depth))):
+        best, known = max((best, known), (lists, _known_lines(lists)), key=itemgetter(1))
     frames = strip_frames(piece.text, depth == _DEEPEST) if depth > 0 else iter(())
     for frame in islice(frames, None if short else _FEW):
         inner = [*_cut(piece.unframed(frame.text, frame.origin), readers, depth - 1 if short else -1)]
@@ -179,6 +182,29 @@ def _strip_unknown(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iter
             if all(reader for reader, _ in inner):
                 break
     yield from best if known else ((None, piece),)
+
+
+def _of_finders(piece: Part, readers: tuple[Reader, ...], depth: int) -> Iterator[tuple[Reader | None, Part]]:
+    """The lines that readers find in the piece, and the pieces between them. Empty: they find none."""
+    found = [(first, end, reader) for reader in readers if reader.find for first, end in reader.find(piece)]
+    lines, behind = piece.text.split("\n"), 0
+    for first, end, reader in sorted(found, key=itemgetter(0)):
+        if first < behind:
+            continue
+        yield from _rest(piece, lines, behind, first, readers, depth)
+        yield reader, _part(piece, first, "\n".join(lines[first:end]))
+        behind = end
+    if behind:
+        yield from _rest(piece, lines, behind, len(lines), readers, depth)
+
+
+def _rest(
+    piece: Part, lines: Sequence[str], first: int, end: int, readers: tuple[Reader, ...], depth: int
+) -> Iterator[tuple[Reader | None, Part]]:
+    """The lines between the lists of a piece."""
+    rest = _part(piece, first, "\n".join(lines[first:end]))
+    if rest.text.strip():
+        yield from _strip_unknown(rest, readers, depth - 1)
 
 
 def _understands(reader: Reader, part: Part) -> bool:

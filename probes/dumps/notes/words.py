@@ -11,7 +11,7 @@ from functools import cache
 from msgspec import Struct
 
 _BUS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-_GPU = (
+_GPU = (  # "gpu-2-12" is the name of a machine
     r"(?!gpu-[0-9]{1,3}-)(?:gpus?|cuda device)[ _#:-]{0,2}[0-9]{1,3}(?:(?:[-–]|[ ]to[ ]|\.\.)(?:gpu)?[ ]?[0-9]{1,3})?"
     r"(?![0-9.x]|[ ]?(?:->|/))"
 )
@@ -20,8 +20,8 @@ _NIC = (
     r"(?:(?:[/:]|,? port )[1-4])?(?![\w])"
 )
 _NET = r"(?:eth|hsn|bond)[0-9]{1,3}(?![\w])|en(?:o|p|s)[0-9][a-z0-9]{0,15}"
-# "gpu-2-12" is the name of a machine
-DEVICES = {"gpu": _GPU, "nic": _NIC, "net": _NET, "pci": _BUS}
+_NVME = r"nvme[0-9]{1,3}(?:n[0-9]{1,3})?(?![\w])"
+DEVICES = {"gpu": _GPU, "nic": _NIC, "net": _NET, "nvme": _NVME, "pci": _BUS}
 _WHOLE = r"(?!\w|[.]\w)"  # a full stop can follow
 _LANES = rf"(?:x[ ]?(?:16|12|8|4|2|1)|(?:16|12|8|4|2|1)(?:x|[ -]lanes?)){_WHOLE}"
 _GONE = (
@@ -90,6 +90,11 @@ _TWO_SPEEDS = re.compile(
     r"(?<![\w.])([0-9]{1,2}(?:\.[0-9])?)[ ]?/[ ]?(?=[0-9]{1,2}(?:\.[0-9])?[ ]?GT/s)", re.IGNORECASE
 )
 _IN_BRACKETS = re.compile(r"(?<![\w.])(x[0-9]{1,2}|gen[ ]?[1-7])[ ]?\((?=(?:x|gen)[ ]?[0-9]{1,2}\))", re.IGNORECASE)
+_RESULT = re.compile(  # of a check, before its line: "[FAIL] gpu1 ..."
+    r"^[ \t]{0,8}(?:[✓✔✗✘✅❌⚠🔴🟢🟡]\ufe0f?"
+    r"|\[? ?(?:OK|PASS(?:ED)?|GOOD|FAIL(?:ED)?|ERROR|WARN(?:ING)?|BAD|CRIT(?:ICAL)?) ?[\]:])[ \t]{0,8}",
+    re.IGNORECASE,
+)
 _FOLDER = re.compile(rf"/sys/(?:bus/pci/devices|devices/[\w:./]{{1,200}})/(?={_BUS}(?:[: \t=]))", re.IGNORECASE)
 _OTHERS = re.compile(  # "..., the other seven GPUs are at x16"
     r"[,;.(]?[ ]{0,3}(?:(?:while|and|but|whereas)[ ])?(?:the[ ]|all[ ]){0,2}(?:others?|rest|remaining)(?![\w])"
@@ -131,7 +136,7 @@ def spelled(line: str) -> str:
     """A line with names of programs in words: "max_link_width=16" as ";max link width=16"."""
     if len(line) > _LONGEST:
         return line
-    text = _FOLDER.sub("", line, count=1)
+    text = _FOLDER.sub("", _RESULT.sub("", line), count=1)
     text = _IN_BRACKETS.sub(r"\1 / ", _TWO_SPEEDS.sub(r"\1 GT/s / ", text))
     return _NAME.sub(lambda name: f";{' '.join(_PARTS.findall(name[0]))}", text)
 
