@@ -18,6 +18,7 @@ from .core.bare_rows import bare_rows
 from .core.part import Part
 from .core.reader import Reader
 from .core.split import clean, is_filler, split
+from .gpu_tools.check_lines import read_check_lines
 from .gpu_tools.driver_options import read_driver_options
 from .gpu_tools.health_events import read_health
 from .health.redfish_drives import read_drives
@@ -190,8 +191,9 @@ def _pieces(part: Part, origin: Sequence[int] | None) -> Iterator[NotChecked]:
 
 
 def _of_whole_records(part: Part) -> Iterator[Record]:
-    """What readers of JSON objects find in a whole text, whatever is around them."""
+    """What readers of JSON objects and of checks find in a whole text, whatever is around them."""
     yield from read_health(part)
+    yield from read_check_lines(part)
     yield from read_drives(part)
 
 

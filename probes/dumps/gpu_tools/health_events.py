@@ -11,34 +11,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from ....models.facts.machine import Event
 from ....models.facts.records import Record
 from ..core.json_pieces import pieces
 from ..core.part import Part
 from .condition_lists import conditions
+from .failed_checks import FailedCheck, counts_devices, event_of_check, kind_of_check, subject_of_check
 
-_NEEDLES = ('"checkName"', '"check"', '"component"', '"check_name"', '"reason"', '"message"', "reason: ")
-_CHECK, _HEALTHY = ("checkName", "check_name", "check", "component"), ("isHealthy", "is_healthy", "healthy")
+_NEEDLES = ('"checkName"', '"check"', '"component"', '"check_', '"test', '"reason"', '"message"', "reason: ")
+_CHECK = ("checkName", "check_name", "check", "component", "check_id", "checkId", "test", "test_name", "testName")
+_HEALTHY = ("isHealthy", "is_healthy", "healthy")
+_RESULT = ("status", "result", "outcome", "state")
+_FAILED = re.compile(r"(?i)fail(?:ed|ure|ing)?|error|unhealthy|not[ _]ok|nok|critical|degraded|bad")
+_PASSED = re.compile(r"(?i)pass(?:ed)?|success|ok|healthy|good|skipped|n/?a")
 _FATAL, _SAID = ("isFatal", "is_fatal", "fatal"), ("message", "reason", "error")
-# The kinds of checks, by words of the name of the check and of its error codes. The first one that fits
-_KINDS: Mapping[str, str] = {
-    "sxid": r"(?-i:SXID|SXid|(?<![A-Za-z])sxid)",  # not the end of "SysLogs" before "XID"
-    "xid": r"xid",
-    "remap": r"remap|retired",
-    "ecc": r"ecc|gpu[-_]?mem|dbe|sram",
-    "nvlink": r"nvlink",
-    "fabric": r"fabric",
-    "nvswitch": r"nvswitch",
-    "heat": r"thermal|temperature|slow-?down|throttl|power",
-    "count": r"gpu[-_]?(?:count|lost|missing)|fallen|off[-_]?the[-_]?bus|off_bus",
-    "port": r"infiniband|ethernet|(?<![a-z])nic|(?<![a-z])ib(?![a-z])|rdma|roce|mellanox|link[-_]?flap",
-    "pcie": r"pci",
-    "driver": r"driver|nvml|inforom|dcgm[-_]?(?:conn|unresp)|gpu[-_]?health|accelerated",
-    "disk": r"disk|file-?system|nvme|storage|raid",
-}
-_KIND = {name: re.compile(words, re.IGNORECASE) for name, words in _KINDS.items()}
 # Conditions of a node that are true on every healthy node, or about pods
 _USUAL = re.compile(r"\w*(?:Ready|Pressure|Scheduled|Initialized|Available|Progressing|Complete|Unavailable)")
 _FINE = re.compile(
@@ -51,29 +37,11 @@ _BAD = re.compile(
     r"(?i:\bdown\b|polling|disabled|\blost\b|missing|fail|error|degrad|flap|not active|inactive|unhealthy|exceed"
     r"|mismatch|fallen|uncorrect|pending|threshold|unresponsive|timed? ?out)"
 )
-_RDMA = re.compile(
-    r"(?<![\w.])((?:mlx5|bnxt_re|irdma|ionic|erdma|efa|rocep|ibp)\w{0,12})(?:[ /:,]{1,2}(?:port )?([1-4])(?!\d))?"
-)
-_GPU = re.compile(r"\bGPU[ #:]?(\d{1,2})\b")
-_XID = re.compile(r"(?i)\bxid\W{0,3}(?:errors?\W{1,3})?([1-9][0-9]{0,2})\b")
 _WARNS, _GRAVE = ("Warning",), ("Critical", "Fatal")  # types of gpud's events
-_PCI = re.compile(r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(?:\.([0-7]))?", re.IGNORECASE)
-_FLAPS, _RATE = re.compile(r"(?i)flap"), re.compile(r"(?i)\b(?:rate|speed|[gm]b(?:/s|ps))")
-_DOWN = re.compile(r"(?i)\bdown\b|polling|disabled|not active|inactive|only \d+ port|no carrier|missing|disappear")
 _FIRST_QUOTE = re.compile(r"\"(?=[\[{]{1,3}(?:\\n)?[ ]{0,8}\\\")")
 _LAST_QUOTE = re.compile(r"(?<=[\]}])\"(?=[ \t]{0,8}(?:[,}\]]|$))", re.MULTILINE)
 _LONGEST = 1 << 21  # characters
 _MOST, _NEAR = 500, 200  # events; lines of a record
-
-
-class _State(Struct, frozen=True):
-    """An unhealthy state of a check."""
-
-    check: str
-    message: str
-    fatal: bool
-    codes: tuple[str, ...]
-    entities: tuple[tuple[str, str], ...]
 
 
 def read_health(part: Part) -> Iterator[Record]:
@@ -88,7 +56,7 @@ def read_health(part: Part) -> Iterator[Record]:
         for check, record in _records(outer, ""):
             state = _state(check, record)
             if state is not None:
-                subject = _subject(state)
+                subject = subject_of_check(state)
                 bad = state.message and _is_bad(record, state)
                 if bad:
                     found[state.check, subject] = _event(part, lines, line, state, subject)
@@ -123,7 +91,7 @@ def _records(value: Any, check: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield from _records(inner, check)
 
 
-def _state(check: str, record: Mapping[str, Any]) -> _State | None:
+def _state(check: str, record: Mapping[str, Any]) -> FailedCheck | None:
     """The state of a record. None: it has none."""
     if {"type", "status", "reason"} <= record.keys():
         check = str(record["type"])
@@ -131,12 +99,13 @@ def _state(check: str, record: Mapping[str, Any]) -> _State | None:
             return None
     elif _is_event(record):
         check = f"{check} {record['name']}".strip()
-    elif not check or not any(name in record for name in (*_HEALTHY, *_FATAL, "health")):
+    elif not check or not (any(name in record for name in (*_HEALTHY, *_FATAL, "health")) or _has_result(record)):
         return None
     message = next((text for name in _SAID if isinstance(text := record.get(name), str) and len(text) > 2), "")
+    message = message or next(_errors(record), "")
     codes = record.get("errorCode") or record.get("error_code") or ()
     entities = record.get("entitiesImpacted") or record.get("entities_impacted") or ()
-    return _State(
+    return FailedCheck(
         check,
         " ".join(message.split())[:160],
         _is_fatal(check, record),
@@ -145,10 +114,30 @@ def _state(check: str, record: Mapping[str, Any]) -> _State | None:
     )
 
 
+def _result(record: Mapping[str, Any]) -> bool | None:
+    """Whether the result of a check is good. None: the record has no result in known words."""
+    for text in (value for name in _RESULT if isinstance(value := record.get(name), str)):
+        if _FAILED.fullmatch(text) or _PASSED.fullmatch(text):
+            return bool(_PASSED.fullmatch(text))
+    return None
+
+
+def _has_result(record: Mapping[str, Any]) -> bool:
+    return _result(record) is not None
+
+
+def _errors(record: Mapping[str, Any]) -> Iterator[str]:
+    """The messages in a list of errors."""
+    for one in record["errors"] if isinstance(record.get("errors"), list) else ():
+        message = one.get("message") if isinstance(one, dict) else one
+        if isinstance(message, str) and len(message) > 2:
+            yield message
+
+
 def _is_fatal(check: str, record: Mapping[str, Any]) -> bool:
     if _is_event(record):
         return record["type"] in _GRAVE
-    lost = "status" in record and _KIND["count"].search(check) is not None  # a condition that a GPU is missing
+    lost = "status" in record and counts_devices(check)  # a condition that a GPU is missing
     return lost or any(record.get(name) is True for name in _FATAL) or record.get("health") == "Unhealthy"
 
 
@@ -163,7 +152,7 @@ def _entity(one: Mapping[str, Any]) -> tuple[str, str]:
     return kind.lower(), value
 
 
-def _is_bad(record: Mapping[str, Any], state: _State) -> bool:
+def _is_bad(record: Mapping[str, Any], state: FailedCheck) -> bool:
     """Whether the check is not healthy. If only a flag for grave events is given and not set, the message decides."""
     if _is_event(record):
         return True
@@ -173,59 +162,16 @@ def _is_bad(record: Mapping[str, Any], state: _State) -> bool:
         return health.lower() in ("unhealthy", "degraded")
     if healthy is not None:
         return not healthy
+    if (good := _result(record)) is not None:
+        return not good
     if "status" in record and "type" in record:
-        told = _kind(state) != "other" or _PROBLEM.search(state.check) or _UNHEALTHY.search(state.check)
+        told = kind_of_check(state) != "other" or _PROBLEM.search(state.check) or _UNHEALTHY.search(state.check)
         return bool(told and str(record["status"]) == "True" and not _FINE.search(str(record["reason"])))
     return state.fatal or bool(_BAD.search(state.message) and not _FINE.search(state.message))
 
 
-def _event(part: Part, lines: Sequence[str], line: int, state: _State, subject: str) -> Event:
+def _event(part: Part, lines: Sequence[str], line: int, state: FailedCheck, subject: str) -> Event:
     """The event, with the line that has the message: that of the record, or one of the next lines."""
     near = range(line, min(line + _NEAR, len(lines)))
     place = next((number for number in near if state.message[:40] in lines[number]), line)
-    cite = part.cite(place, lines[place])
-    kind = _kind(state)
-    if code := _xid(kind, state):
-        subject = "gpu" if subject == "node" else subject
-        key = f"xid {subject} {code}"
-        cites = {"text": cite}
-        return Event(key=key, kind="xid", code=int(code), subject=subject, text=state.message, count=1, cites=cites)
-    grade = "-fatal" if state.fatal and kind != "other" else ""
-    text = f"check {state.check} [{kind}{grade}]: {state.message}"
-    name = f"agent-check-{kind}{grade}"
-    key = f"message {subject} {name} {state.check}"
-    return Event(key=key, kind="message", name=name, subject=subject, text=text, count=1, cites={"text": cite})
-
-
-def _xid(kind: str, state: _State) -> str | None:
-    """The number of the Xid that the state is about."""
-    if kind not in ("xid", "other", "driver", "count"):
-        return None
-    numbers = (code for code in state.codes if kind == "xid" and code.isdecimal())
-    named = _XID.search(" ".join((state.message, *state.codes)))
-    return next(numbers, named[1] if named else None)
-
-
-def _kind(state: _State) -> str:
-    words = (state.check, " ".join(state.codes))
-    kind = next((name for text in words for name, form in _KIND.items() if form.search(text)), "other")
-    if kind == "port":
-        down, flaps = _DOWN.search(state.message), _FLAPS.search(f"{state.check} {state.message}")
-        return "flap" if flaps else "port" if down else "rate" if _RATE.search(state.message) else "counter"
-    return "nvlink-counter" if kind == "nvlink" and not _DOWN.search(" ".join((state.message, *words))) else kind
-
-
-def _subject(state: _State) -> str:
-    """The device that the record or its message names."""
-    for kind, value in state.entities:
-        if kind == "gpu" and value.isdecimal():
-            return f"gpu{int(value)}"
-        if kind == "pci" and (found := _PCI.fullmatch(value)):
-            return f"{found[1].lower()}.{found[2] or 0}"
-        if kind in ("nic", "ib", "rdma", "infiniband", "ethernet") and (found := _RDMA.match(value)):
-            return f"{found[1]}/{found[2] or 1}"
-    if found := _PCI.search(state.message):
-        return f"{found[1].lower()}.{found[2] or 0}"
-    if found := _RDMA.search(state.message):
-        return f"{found[1]}/{found[2] or 1}"
-    return f"gpu{int(found[1])}" if (found := _GPU.search(state.message)) else "node"
+    return event_of_check(state, subject, part.cite(place, lines[place]))
