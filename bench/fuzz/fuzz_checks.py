@@ -12,10 +12,11 @@ from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps.core.clean import clean
 from linkgauge.probes.dumps.core.other_hosts import OTHER_HOSTS
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.reader import Reader
-from linkgauge.probes.dumps.core.split import clean, split
+from linkgauge.probes.dumps.core.split import split
 from linkgauge.probes.dumps.lines.markup import without_markup
 from linkgauge.probes.dumps.registry import READERS
 

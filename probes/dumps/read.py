@@ -15,9 +15,10 @@ from ..kernel_log.messages import catalog, find_messages
 from ..kernel_log.patterns import event_of
 from .benchmarks.nccl_commands import read_commands
 from .core.bare_rows import bare_rows
+from .core.clean import clean
 from .core.part import Part
 from .core.reader import Reader
-from .core.split import clean, is_filler, split
+from .core.split import is_filler, split
 from .gpu_tools.check_lines import read_check_lines
 from .gpu_tools.driver_options import read_driver_options
 from .gpu_tools.health_events import read_health
@@ -159,10 +160,10 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
 
 
 def _of_reader(reader: Reader, part: Part) -> Iterator[Record]:
-    """The records of a reader. If it reads no value in lines that look like its own, those of lists are added."""
+    """The records of a reader. If it reads no value and no gap in lines that look like its own, those of lists."""
     records = list(reader.read(part))
     yield from records
-    if not any(isinstance(one, Observation) or (isinstance(one, Fact) and one.cites) for one in records):
+    if all(isinstance(one, Fact) and not one.cites for one in records):
         for other in READERS:
             if other.find and other is not reader and any(True for _ in other.find(part)):
                 yield from other.read(part)

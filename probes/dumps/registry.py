@@ -39,6 +39,7 @@ READERS: tuple[Reader, ...] = (
     _reader("gds", "dumps.nvidia.gds:read"),
     _reader("gpu_burn", "dumps.gpu_tools.gpu_burn:read"),
     _reader("gpu_copy", "dumps.benchmarks.gpu_copy:read"),
+    _reader("gpustat", "dumps.gpu_tools.gpustat:read"),
     _reader("host_text", "dumps.host.host_text:read"),
     _reader("hwloc_text", "dumps.host.hwloc_text:read"),
     _reader("hwloc_xml", "dumps.host.hwloc_xml:read"),

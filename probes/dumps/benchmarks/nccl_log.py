@@ -29,6 +29,7 @@ BEGIN = (
 # Lines without "host:pid:tid [0] NCCL INFO", and the printed graph: the system, trees and rings.
 ANY_LINE = (
     r"^[ \t]*(?:(?:Channel|Ring) \d+(?:/\d+)? ?: (?:\d+\[\w+\] -> |[ \d]{3,}$)|Trees \[\d+\] |NET/(?:IB|Socket|OFI) ?: "
+    r"|\d+\[\w+\] -> \d+\[\w+\] \[(?:send|receive)\] via \S"
     r"|Using network \S|comm 0x[0-9a-f]+ rank \d|GPU Direct RDMA (?:Enabled|Disabled) for |=== System : maxBw"
     r"|[+ ]{1,60}(?:PCI|NVL|NET|SYS|QPI|LOC)\[[0-9.]{1,8}\] - |CPU/[0-9A-F]{1,4} \(\d|Pattern \d, crossNic"
     r"|\d+ coll channels|NCCL_[A-Z0-9_]{1,60} set by environment to )"
@@ -43,8 +44,9 @@ _RANK = re.compile(
 )
 # Until 2.7, NCCL writes "Ring" for "Channel", and a sentence instead of "SHM".
 _CHANNEL = re.compile(
-    r"(?:Channel|Ring) \d+(?:/\d+)? ?: (\d+)\[\w+\] -> (\d+)\[\w+\](?: \[(?:send|receive)\])? "
-    r"via (direct shared memory|\S+)"
+    r"(?:(?:Channel|Ring) \d+(?:/\d+)? ?: |^[ \t]*)(\d+)\[\w+\] -> (\d+)\[\w+\](?: \[(?:send|receive)\])? "
+    r"via (direct shared memory|\S+)",
+    re.MULTILINE,
 )
 _PORTS = re.compile(r"NET/IB ?: Using (?P<ports>[^\n]*)")
 _PORT = re.compile(r"\[(?P<number>\d{1,4})\](?P<device>[\w.-]+):(?P<port>\d+)/(?P<layer>IB|RoCE)\b")

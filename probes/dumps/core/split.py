@@ -20,8 +20,8 @@ from ..lines.exported_lines import exported
 from ..lines.frames import Frame, first_block, string_frame, strip_frames, uniform_frames, without_containers
 from ..lines.markup import lines_of_outputs, without_markup
 from ..lines.quoted_lines import is_item
-from ..lines.searched_words import without_searched_words
 from ..lines.shapes import shape, shape_expression
+from .clean import clean
 from .other_hosts import OTHER_HOSTS
 from .part import Part
 from .reader import Reader
@@ -40,6 +40,8 @@ _BETWEEN = (
     rf"|{_USER_HOST}[$#%] {_COMMAND}|[$%] {_COMMAND}|\# {_TOOLS})$"
 )
 _SEPARATOR = re.compile(_BETWEEN)
+# A rule between two lines with columns
+_RULED = re.compile(r"[^\n]*\S(?:[ ]{2,}|[ ]?\|[ ]?)\S[^\n]*\n[ \t]*[-=_]{8,}[ \t]*\n[^\n]*\S(?:[ ]{2,}|[ ]?\|[ ]?)\S")
 _DEEPEST = 2  # for example a quoted journal of a container
 _SHORT, _FEW = 1 << 20, 2  # in longer texts, the reader tries fewer frames around unknown lines
 _HEAD = 1 << 15  # characters at the beginning that show a frame around all lines
@@ -47,17 +49,8 @@ _MOST_SHAPES, _LONGEST = 50_000, 300  # entries in the cache of a text, and char
 _KEPT_SHAPES = 65_536  # entries that the next text finds: the parts of a report, and its next copy, have the same lines
 _BLOCK = 1 << 20  # characters whose shapes are computed at once
 _NEVER = re.compile("(?!)")
-# HTML entities
-_ESCAPES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&nbsp;": " ", "&amp;": "&"}
-_MARKS = ("&lt;", "&gt;", "&quot;", "&#39;", "&#x27;", "&nbsp;")
-_TYPOGRAPHIC = str.maketrans("\u2018\u2019\u201a\u201c\u201d\u201e\u2010\u2011\u00d7", "'''\"\"\"--x")
-_ELEMENT = re.compile(r"<[a-z_]{2,40}[ >]")
-_PAGE = re.compile(r"</?(?:html|head|body|pre|code|div|span|p|br|blockquote|details|summary)(?: [^<>\n]{0,200})?/?>")
 _VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")
 _TRAILING = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
-_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r+(?=\n)|\x00")
-_MOJIBAKE = re.compile(r"[ÂÃ][^\x00-\x7f]|â[^\x00-\x7f]{2}")  # UTF-8 that a program took for Windows-1252
-_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u2060\ufeff\u00ad"))  # zero-width characters, soft hyphen
 
 
 def is_filler(part: Part) -> bool:
@@ -65,34 +58,6 @@ def is_filler(part: Part) -> bool:
     return all(
         not any(map(str.isalnum, line)) or _SEPARATOR.match(line) or _VARIABLE.match(line) for _, line in part.lines()
     )
-
-
-def clean(text: str) -> str:
-    """The text without color codes, carriage returns, zero bytes, HTML entities and words that a program searches for,
-    and with plain quotation marks.
-
-    The number of lines does not change.
-    """
-    if "\r" in text and "\n" not in text:
-        text = text.replace("\r", "\n")
-    if "\xa0" in text or text.startswith("\ufeff"):
-        text = text.removeprefix("\ufeff").replace("\xa0", " ")
-    if "<pre" in text or "<code" in text or "<br" in text:
-        text = _PAGE.sub("", text)
-    if "&" in text and any(escape in text for escape in _MARKS) and not _ELEMENT.search(text):
-        for escape, character in _ESCAPES.items():
-            text = text.replace(escape, character)
-    if not text.isascii():
-        text = _MOJIBAKE.sub(_repaired, text).translate(_TYPOGRAPHIC).translate(_INVISIBLE)
-    plain = _CODES.sub("", text) if "\x1b" in text or "\r" in text or "\x00" in text else text
-    return without_searched_words(plain)
-
-
-def _repaired(found: re.Match[str]) -> str:
-    try:
-        return found[0].encode("cp1252").decode()
-    except UnicodeError:
-        return found[0]
 
 
 def split(
@@ -240,6 +205,8 @@ def _stretches(text: str, readers: Sequence[Reader]) -> Iterator[_Stretch]:
     begin = line = 0
     last: Reader | None = None
     for start, number, reader in _marks(text, tuple(readers)):
+        if reader is None and last is None and _RULED.match(text, text.rfind("\n", 0, max(start - 1, 0)) + 1):
+            continue  # the rule below the heading of a table that no reader knows
         if reader is None or reader is not last:
             yield _Stretch(last, begin, start, line)
             begin, line, last = start, number, reader

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct, field
 
 from ..core.key_values import entry
-from .item import MOST_CELLS, NAMING, Cell, Item, Listed, is_device, item_of, kind_of
+from .item import MOST_CELLS, NAMING, Cell, Item, Listed, is_device, item_of
 
 _HEADING = re.compile(r"[\s\[=#*>-]{0,40}([A-Za-z0-9][\w .:/-]{0,30}?)[\s\]=#*:-]{0,40}")
 _ITEM = re.compile(r"[ \t]{0,40}-[ \t]")
@@ -85,7 +85,7 @@ def _begins(pair: tuple[str, str], line: str, block: _Block | None) -> bool:
     if not NAMING.fullmatch(name) or not (is_device(value) or _INDEX.fullmatch(value)):
         return False
     seen = block is None or any(cell.name == name for cell in block.cells)
-    return bool(_ITEM.match(line)) or (seen and kind_of(value) != "pci") or block is None
+    return bool(_ITEM.match(line)) or seen
 
 
 def _add(block: _Block, pair: tuple[str, str], number: int, line: str) -> None:

@@ -16,7 +16,9 @@ from ..core.fields import FactCollector
 from ..core.part import Part
 
 _NAME = r"[\w.-]{1,64}"
-_BRACKETS = r"(?:\[\w{4,40} == [0-9]{1,20}\][ \t]{0,4})"
+# The newer versions add the value in short: "(13.673G)"
+_SHORT = r"(?: \([0-9.]{1,12}[KMGTPE]?\))?"
+_BRACKETS = rf"(?:\[\w{{4,40}} == [0-9]{{1,20}}{_SHORT}\][ \t]{{0,4}})"
 _PORT_LINE = rf"(?:GUID 0x[0-9a-f.]{{1,18}} )?port (?:[0-9]{{1,3}}|ALL):[ \t]{{1,8}}{_BRACKETS}"
 BEGIN = (
     rf"^[ \t]*(?:Errors for (?:0x[0-9a-f]{{4,16}} )?\"|{_PORT_LINE}"
@@ -25,7 +27,7 @@ BEGIN = (
 LINES = True
 _NODE = re.compile(r"Errors for (?:(?P<guid>0x[0-9a-f]{4,16}) )?\"(?P<name>[^\"\n]{1,100})\"")
 _PORT = re.compile(r"(?:GUID (?P<guid>0x[0-9a-f.]{1,18}) )?port (?P<port>[0-9]{1,3}|ALL): ")
-_COUNTER = re.compile(r"\[(?P<name>\w{4,40}) == (?P<value>[0-9]{1,20})\]")
+_COUNTER = re.compile(rf"\[(?P<name>\w{{4,40}}) == (?P<value>[0-9]{{1,20}}){_SHORT}\]")
 _LINK = re.compile(rf"(?:link )?(?P<device>{_NAME})/(?P<port>[0-9]{{1,3}}) (?P<rest>[a-z]\w{{2,40}} [0-9].*)")
 _PAIR = re.compile(r"([a-z]\w{2,40}) ([0-9]{1,20})(?![0-9])")
 # Names of ibqueryerrors (libibmad, fields.c) of the present and of older versions, and those of /sys

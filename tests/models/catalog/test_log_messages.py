@@ -22,7 +22,7 @@ from linkgauge.models.facts.machine import Event
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.rules.host.disk_events import ANSWERS
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.dumps.core.split import clean
+from linkgauge.probes.dumps.core.clean import clean
 from linkgauge.probes.dumps.read import read_text
 from linkgauge.probes.kernel_log.forms import FORMS
 from linkgauge.probes.kernel_log.messages import Found, catalog, find_messages, sentences

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.facts.records import Record
+from linkgauge.probes.dumps.core.clean import clean
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.reader import Reader
-from linkgauge.probes.dumps.core.split import clean, is_filler, split
+from linkgauge.probes.dumps.core.split import is_filler, split
 from linkgauge.probes.dumps.lines.markup import without_markup
 from linkgauge.probes.dumps.registry import READERS
 
