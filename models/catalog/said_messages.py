@@ -71,9 +71,9 @@ WORDS: Mapping[str, str] = {
         r"|\babsent\b|\binvisible\b|\bnowhere\b|\bunreachable\b|\b(?:not|(?:is|are"
         r"|was)n['\u2019]t) (?:even )?(?:there|listed|visible|detected|found|seen|present|enumerated|enumerating"
         r"|recogni[sz]ed|showing|shown)\b|\b(?:does|do|did|will|would)(?: not|n['\u2019]t) (?:even )?(?:show|appear"
-        r"|enumerate|exist|turn up|come back|respond)|\bno longer (?:shows?|showing|listed|visible|detected|appears?"
-        r"|enumerat\w{1,3}|found|present|there|seen|responds?|exists?)\b|\b(?:stopped|not) responding\b"
-        r"|\bdropped out\b|\bwent away\b|\bwent dark\b)"
+        r"|enumerate|exist|turn up|come back|respond)|\bno longer (?:shows?|detects|sees|finds|lists|recogni[sz]es"
+        r"|reports|showing|listed|visible|detected|appears?|enumerat\w{1,3}|found|present|there|seen|responds?"
+        r"|exists?)\b|\b(?:stopped|not) responding\b|\bdropped out\b|\bwent away\b|\bwent dark\b)"
     ),
     "off": (
         r"(?:\boff\b(?! the bus)|\bdisabled\b|\bunsupported\b|\bunavailable\b|\bimpossible\b|\bden(?:ied|ies)\b"
@@ -108,7 +108,8 @@ WORDS: Mapping[str, str] = {
     "reports": (
         r"\b(?:shows?|showed|has|had|have|logs?|logged|logging|reports?|reported|reporting|throws?|threw|throwing"
         r"|hits?|counts?|counted|sees?|saw|gets?|got|getting|raises?|raised|prints?|suffers?|encounter(?:s|ed)"
-        r"|detected|emits?|ended with|dies (?:with|of|from)|died (?:with|of|from)|killed)\b"
+        r"|detected|emits?|produces?|producing|generates?|yields?|ended with|dies (?:with|of|from)|died (?:with|of"
+        r"|from)|killed)\b"
     ),
     "hangs": (
         r"(?:\bhangs?\b|\bhung\b|\bhanging\b|\bfreezes?\b|\bfroze\b|\bstuck\b|\bblocks\b|\bnever (?:returns?"

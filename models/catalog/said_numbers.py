@@ -46,7 +46,8 @@ _QUANTITIES: Mapping[str, str] = {
     "gigabits": (
         r"(?<![\w.-])(?:(?P<n>[0-9]{1,6}(?:\.[0-9]{1,3})?) ?(?P<u>[gm])(?:bit|(?-i:b)|(?-i:b)?ps|(?-i:b)?e)?(?:s"
         r"|it/s|/s|/sec|ps)?(?![\w/])|(?P<n1>SDR|DDR|QDR|FDR|EDR|HDR100|HDR|NDR200|NDR|XDR)\b"
-        r"|(?P<n2>[124])x(?= (?:instead|rather|and|but|on))|rate:? (?:is |of |= ?)?(?P<n3>[0-9]{2,3})(?![\w.]\w|\w))"
+        r"|(?P<n2>[124])x(?= (?:instead|rather|and|but|on))|(?:rate|speed|ibstat|ibstatus|ethtool):? (?:is |of |= ?"
+        r"|says |shows |prints |gives |reports )?(?P<n3>[0-9]{2,3})(?![\w.]\w|\w))"
     ),
     "gigabytes": rf"(?<![\w.-])(?P<n>{_NUMBER}) ?(?P<u>[kmgt])i?(?-i:B)(?:ytes)?(?:/s(?:ec)?|ps)(?!\w)",
     "mtu": r"(?<![\w.-])(?P<n>256|512|1024|2044|2048|4092|4096|1500|9000|9216|9[0-9]{3})(?![\w.]\w|\w|%)",
@@ -76,11 +77,12 @@ _WANTED = (  # the number behind it is what there should be
     r"| hold)?|ought(?: to(?: be| have)?)?|(?:is |are )?supposed|meant to|expect\w{0,3}|and not|not|where|against"
     r"|vs\.?|versus|compared (?:to|with)|others?|siblings?|rest|neighbou?rs?|twins?|sisters?|peers?|every(?:body|one"
     r"|thing) else|every other|identical|max(?:imum)?|capab\w{2,5}|capacity|supports?|can do|could|rated|LnkCap"
-    r"|both (?:ends|sides)|although|even though|though|whereas|while|but|default|ships?|wants?|holds?|usually"
-    r"|normally|used to|did|max_\w{4,12}|for either|alone|remote|promises|thresholds?|limits?|alarms?|the (?:board"
-    r"|chassis|machine|model|box|instance|type|system|server|node) (?:has|holds|is|comes with)|on an?|of(?=\s(?:the "
-    r"|its |all |our )?(?:$|\d))|it is|it has|there (?:are|is|were)|on(?=\s$)|(?:drive|card|bay|board|backplane"
-    r"|adapter|switch|cable)s?(?: and \w{2,10})? (?:is|are|can|has|have))(?![\w-])"
+    r"|both (?:ends|sides)|(?:its|the) (?:slot|card|drive|port|switch) is|yesterday|before it was|last week|although"
+    r"|even though|though|whereas|while|but|default|ships?|wants?|holds?|usually|normally|used to|did|max_\w{4,12}"
+    r"|for either|alone|remote|promises|thresholds?|limits?|alarms?|the (?:board|chassis|machine|model|box|instance"
+    r"|type|system|server|node) (?:has|holds|is|comes with)|on an?|of(?=\s(?:the |its |all |our )?(?:$|\d))|it is"
+    r"|it has|there (?:are|is|were)|on(?=\s$)|(?:drive|card|bay|board|backplane|adapter|switch"
+    r"|cable)s?(?: and \w{2,10})? (?:is|are|can|has|have))(?![\w-])"
 )
 _LEFT = (  # what there is
     r"(?<![\w-])(?:only|just|but|yet|merely|left|gets?|finds?|sees?|shows?|lists?|offers?|reports?|has|still|at most"
