@@ -7,7 +7,7 @@ parsed, and its pattern is compiled, when its needle occurs in a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Literal
 
@@ -39,8 +39,8 @@ PROGRAMS = (
     "kubernetes",
     "node_checks",
 )
-# Sentences of people. They count only if they state a fault of now (probes/parsing/sentences.py) and no message of the
-# above is in the line.
+# Sentences of people (said_messages.py). They count only if they state a fault of now (probes/parsing/sentences.py) and
+# no message of the above is in the line.
 SAID = ("said_gpu", "said_links", "said_host")
 # Lines of known drivers and programs with a word for a fault. They count under the same condition.
 UNEXPLAINED = ("unexplained",)
@@ -48,7 +48,7 @@ SYMPTOM = "not-enough-evidence"  # the code of messages that name no cause
 _TABLE = "[[message]]\n"
 _HEAD = re.compile(
     r"name = \"(?P<name>[a-z0-9-]{1,60})\"\n"
-    r"needle = (?:'(?P<raw>[^'\n]{1,80})'|(?P<quoted>\"[^\n]{1,80}\"))\n"
+    r"needles? = (?:'(?P<raw>[^'\n]{1,80})'|(?P<quoted>\"[^\n]{1,80}\")|(?P<several>\[[^\n]{1,400}\]))\n"
 )
 _PATH = re.compile(r"^(nvme[0-9]+)c[0-9]+(n[0-9]+)$")
 _MACRO = re.compile(r"\{([a-z]+)\}")
@@ -74,25 +74,6 @@ MACROS: Mapping[str, str] = {
     "w": r"[^\s,;]{1,60}",
     "any": r".{0,160}?",
     "q": r"\\{0,3}\"",  # a quotation mark, also within a string of JSON
-    # In sentences of people
-    "num": r"(?:[1-9][0-9]{0,2}|an?|one|two|three|four|five|six|seven|eight|several)",
-    "card": (
-        r"(?:gpus?|[abhlv][0-9]{2,3}s?|[gr]tx ?\w{0,8}|geforce|tesla|quadro|mi[0-9]{3}\w?|gcds?|cards?|accelerators?"
-        r"|[2-5]0[5-9]0(?: ?ti| super)?)"
-    ),
-    "graphics": (  # what a sentence about a GPU contains
-        r"(?:gpu|\b[abhlv][0-9]{2,3}s?\b|[gr]tx|geforce|tesla|quadro|graphics card|(?<![\w.])[2-5]0[5-9]0\b)"
-    ),
-    "rises": (
-        r"(?:ris\w{1,3}|rose|grow\w{0,3}|grew|climb\w{0,4}|increas\w{1,4}|increments?|go(?:es)? up|going up|went up"
-        r"|jump\w{0,3}|explod\w{1,3}|advances?)"
-    ),
-    "gigabits": r"(?:10|20|25|40|50|56|80|100|200|400|800)",  # per second: speeds of ports
-    "near": r"(?:(?!\b(?:no|not|never|zero|without)\b)(?:[^.;\n]|\.(?=\d))){0,50}?",
-    "broken": (
-        r"(?:down|inactive|broken|dead|missing|gone|lost|offline|failed|failing|faulty|defective"
-        r"|not (?:active|up|working))"
-    ),
     "fault": (  # a word for a fault. Words before and behind "error" that healthy machines log are left out
         r"(?:[Ff]ail(?:ed|ure|ing|s)?\b|FAIL(?:ED|URE)?\b|[Uu]nable to|[Cc]annot\b|[Cc]an't\b|[Cc]ould(?:n't| not)\b"
         r"|(?<!no )(?<!out )(?<!0 )\b[Ee]rrors?\b"
@@ -102,6 +83,11 @@ MACROS: Mapping[str, str] = {
         r"|[Nn]ot respon|(?:un|non-)responsive|[Oo]verheat|[Oo]ver-?temp|[Oo]verflow|[Uu]ncorrect)"
     ),
 }
+# What the numbers of a sentence count or measure (said_numbers.py)
+Kind = Literal[
+    "lanes", "generation", "gigabits", "gigabytes", "count", "mtu", "memory", "memories", "watts", "megahertz",
+    "version", "seconds", "celsius", "socket", "nvlinks"
+]  # fmt: skip
 Subject = Literal[
     "pci", "gpu", "rm", "cpu", "memory", "nvme", "disk", "store", "array", "net", "rdma", "service", "node"
 ]  # fmt: skip
@@ -125,10 +111,28 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     severity_alone: Severity | None = None  # the severity without these messages; None: it does not count then
     unless: tuple[str, ...] = ()  # it does not count if one of these messages is in the log too
     elsewhere: bool = False  # the cause can be another machine: a text that shows nothing else has only a symptom
-    beside: str | None = None  # a sentence counts only if it also contains this expression
     about: tuple[str, ...] = ()  # its subject is that of these messages, if they have one subject
     source: Text
     example: Text
+
+
+class Said(Message, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A fault in sentences of people (said_messages.py): what is faulty, and words or numbers that say so."""
+
+    needle: str = ""
+    pattern: str = ""
+    example: Text = ""
+    needles: tuple[str, ...]  # each topic contains one of these texts, in lower case
+    topic: str  # what the sentence is about
+    faults: tuple[
+        str, ...
+    ] = ()  # words beside the topic that say that it has the fault. None and no numbers: the topic does
+    numbers: Kind | None = None  # or there are two numbers of this kind: what there is, and what there should be
+    counted: str | None = None  # what the numbers of kind "count" count
+    beside: str | None = None  # what the sentence must also contain
+    without: str | None = None  # what the sentence must not contain
+    says: Text | None = None  # the meaning if the sentence has both numbers: {have} and {want}
+    examples: tuple[Text, ...]
 
 
 class Entry(Struct, frozen=True):
@@ -149,15 +153,16 @@ def entries(*files: str) -> tuple[Entry, ...]:
 @cache
 def _entries(file: str) -> tuple[Entry, ...]:
     _, *tables = packaged(f"messages/{file}.toml").decode().split(_TABLE)
-    return tuple(_entry(file, table) for table in tables)
+    return tuple(entry for table in tables for entry in _entries_of(file, table))
 
 
-def _entry(file: str, table: str) -> Entry:
+def _entries_of(file: str, table: str) -> Sequence[Entry]:
+    """One entry for each needle."""
     head = _HEAD.match(table)
     if head is None:
         raise ValueError(f"messages/{file}.toml: a table does not begin with its name and its needle: {table[:80]!r}")
-    needle = head["raw"] or msgspec.json.decode(head["quoted"])
-    return Entry(head["name"], needle, file, table)
+    needles = msgspec.json.decode(head["several"] or head["quoted"] or msgspec.json.encode(head["raw"]))
+    return [Entry(head["name"], one, file, table) for one in ([needles] if isinstance(needles, str) else needles)]
 
 
 @cache
@@ -180,22 +185,15 @@ def message(name: str) -> Message:
     """The message with this name."""
     entry = _by_name()[name]
     try:
-        return in_tables(tomli.loads(entry.table), Message)
+        return in_tables(tomli.loads(entry.table), Said if entry.file in SAID else Message)
     except ValueError as wrong:
         raise ValueError(f"messages/{entry.file}.toml: {name}: {wrong}") from None
 
 
 @cache
 def pattern(name: str) -> re.Pattern[str]:
-    """The pattern of a message, compiled. Those of sentences match any case."""
-    return re.compile(expanded(message(name).pattern), re.MULTILINE | (re.IGNORECASE if is_said(name) else 0))
-
-
-@cache
-def beside(name: str) -> re.Pattern[str] | None:
-    """What the sentence of this message must also contain, compiled."""
-    text = message(name).beside
-    return re.compile(expanded(text), re.IGNORECASE) if text else None
+    """The pattern of a message, compiled."""
+    return re.compile(expanded(message(name).pattern), re.MULTILINE)
 
 
 def expanded(text: str) -> str:

@@ -13,9 +13,9 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
-from ...models.catalog.log_messages import SAID, Entry, beside, entries, message, named, pattern, subject_of
+from ...models.catalog.log_messages import Entry, entries, message, pattern, subject_of
 from ...models.facts.machine import Event
-from ..parsing.sentences import device, is_less, is_negated, is_stated, sentence
+from ..parsing.sentences import is_negated
 from .forms import Form
 
 Needled = TypeVar("Needled", Entry, Form)
@@ -26,8 +26,6 @@ _BEFORE, _AFTER = 300, 600  # characters around a needle that can belong to its 
 # rsyslog writes equal lines once. The count is that of the lines after the first one.
 _REPEATED = re.compile(r"message repeated ([0-9]{1,9}) times: ?\[")
 _DIGITS = str.maketrans("123456789", "000000000")
-# Unlike str.lower(), this keeps the length of a text.
-_FOLDED = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _MOST_SHAPES, _LONGEST = 1 << 14, 500  # shapes that are kept, and characters of each
 
 
@@ -39,10 +37,12 @@ class Found(Struct, frozen=True):
     name: str
     subject: str
     code: int | None = None  # the number of the Xid or SXid that the message names: others are other events
+    sentence: str | None = None  # of a person
 
     def event(self, text: str) -> Event:
         """The event of the message. `text` is the line, or the part of a long line that holds it."""
         count = times_of(text)
+        text = self.sentence or text
         return Event(key="", kind=KIND, code=self.code, subject=self.subject, name=self.name, text=text, count=count)
 
 
@@ -53,19 +53,16 @@ def times_of(text: str) -> int:
 
 
 class Needles(Struct, Generic[Needled], frozen=True, eq=False):
-    """Entries or forms, the shapes of their needles, and shapes of lines that contain none of these. `folded`: the
-    needles have lower case, and any case of a text matches.
-    """
+    """Entries or forms, the shapes of their needles, and shapes of lines that contain none of these."""
 
     entries: Sequence[Needled]
     shapes: Sequence[str]
-    folded: bool = False
     absent: set[str] = field(default_factory=set[str])
 
 
-def needles(entries: Sequence[Needled], folded: bool = False) -> Needles[Needled]:
+def needles(entries: Sequence[Needled]) -> Needles[Needled]:
     """The needles of these entries or forms."""
-    return Needles(entries, [entry.needle.translate(_DIGITS) for entry in entries], folded)
+    return Needles(entries, [entry.needle.translate(_DIGITS) for entry in entries])
 
 
 @cache
@@ -74,20 +71,13 @@ def catalog(*files: str) -> Needles[Entry]:
     return needles(entries(*files))
 
 
-@cache
-def sentences() -> Needles[Entry]:
-    """The needles of the sentences of people (models/catalog/messages/said_*.toml)."""
-    return needles(entries(*SAID), folded=True)
-
-
 def find_messages(text: str, needles: Needles[Entry]) -> list[Found]:
     """The messages in a text of many lines, in their order."""
-    searched = text.translate(_FOLDED) if needles.folded else text
-    return _found(text, present(searched, needles), searched)
+    return _found(text, present(text, needles))
 
 
-def _found(text: str, entries: Iterable[Entry], searched: str | None = None) -> list[Found]:
-    every = (found for entry in entries for found in _find(text, entry, searched or text))
+def _found(text: str, entries: Iterable[Entry]) -> list[Found]:
+    every = (found for entry in entries for found in _find(text, entry))
     return sorted(every, key=lambda one: one.start)
 
 
@@ -107,45 +97,22 @@ def present(text: str, needles: Needles[Needled]) -> list[Needled]:
     return [needles.entries[number] for number in found]
 
 
-def _find(text: str, entry: Entry, searched: str) -> Iterator[Found]:
-    """The messages of one row. `searched` is the text with the case of the needle."""
-    place, done = searched.find(entry.needle), 0
+def _find(text: str, entry: Entry) -> Iterator[Found]:
+    """The messages of one row."""
+    place, done = text.find(entry.needle), 0
     while place >= 0:
         begin = max(text.rfind("\n", 0, place) + 1, place - _BEFORE, done)
         end = text.find("\n", place)
         end = end if end >= 0 else len(text)
         # the last of the needles that are near: one search covers all of them
-        last = searched.rfind(entry.needle, place, max(place + len(entry.needle), min(end, place + _NEAR)))
+        last = text.rfind(entry.needle, place, max(place + len(entry.needle), min(end, place + _NEAR)))
         found = pattern(entry.name).search(text, begin, min(end, last + _AFTER))
         if found:
-            subject = _said_of(text, found, entry) if entry.file in SAID else subject_of(entry.name, found)
-            if subject and not _is_negated(text[begin:end], found, begin):
+            if not _is_negated(text[begin:end], found, begin):
+                subject = subject_of(entry.name, found)
                 yield Found(found.start(), found.end(), entry.name, subject, _numbered(found))
             done, last = found.end(), place
-        place = searched.find(entry.needle, max(done, last + len(entry.needle)))
-
-
-def _said_of(text: str, found: re.Match[str], entry: Entry) -> str | None:
-    """The subject of a sentence: the device that the match names, or the only one in the sentence. None: the sentence
-    does not state the fault.
-    """
-    first = max(text.rfind("\n", 0, found.start()) + 1, found.start() - _AFTER)
-    line = text[first : found.end() + _AFTER].split("\n", 1 + text.count("\n", first, found.end()))[0]
-    said, start = sentence(line, found.start() - first, found.end() - first)
-    also = beside(entry.name)
-    if (
-        not is_stated(said, start, start + found.end() - found.start())
-        or not is_less(found.groupdict())
-        or (also and not also.search(said))
-    ):
-        return None
-    subject, kind = subject_of(entry.name, found), message(entry.name).subject
-    if subject != "node":
-        return subject
-    name = device(said, kind)
-    if name is None and kind == "gpu":
-        kind, name = "pci", device(said, "pci")
-    return named(kind, name or "")
+        place = text.find(entry.needle, max(done, last + len(entry.needle)))
 
 
 def _is_negated(line: str, found: re.Match[str], begin: int) -> bool:

@@ -40,6 +40,7 @@ _GRAVE = re.compile(
 _SYMPTOM = "not-enough-evidence"
 _DOWN, _FLAPPING, _FLAPS = "nic-port-down", "nic-port-flapping", 3  # times in an hour (network/logged_events.py)
 _NUMBERS = ("{xid}", "{sxid}")
+_LINKS = ("pcie-link-narrow", "pcie-link-slow")
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 
 
@@ -56,6 +57,10 @@ class _Logged(Struct, frozen=True):
     @property
     def says(self) -> str:
         """The meaning, with the numbers of the line."""
+        if is_said(self.row.name):
+            from ...catalog import said_messages  # most texts and all machines have no sentences
+
+            return said_messages.meaning(self.row.name, self.event.text or "")
         return self.row.meaning.format_map(_values(self.event))
 
 
@@ -69,7 +74,7 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         if row.code and row.severity and not symptom and _counts(row, names):
             subject = _subject(snapshot, event, row)
             past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
-            if not _is_known(snapshot, row, subject):
+            if not _is_known(snapshot, row, subject) and not _is_shown(snapshot, row):
                 flaps = row.code == _DOWN and past == _cleared(snapshot, event) and _happened(event) >= _FLAPS
                 severity: Severity = "info" if past and not flaps else _severity(row, event, names)
                 if severity == "critical" and _may_lack_bridge(snapshot, event, row, subject):
@@ -135,6 +140,13 @@ def _is_known(snapshot: Snapshot, row: Message, subject: str) -> bool:
     return row.code == "gpu-missing" and any(
         one.code == _FELL_OFF and subject in (one.subject, "node") for one in events(snapshot, "xid")
     )
+
+
+def _is_shown(snapshot: Snapshot, row: Message) -> bool:
+    """Whether a sentence is about the width or the speed of a link, and the text has those of the GPUs."""
+    if row.code not in _LINKS or not is_said(row.name):
+        return False
+    return any(one.pcie_width or one.pcie_speed for one in snapshot.of(Gpu).values())
 
 
 def _of_gpu(snapshot: Snapshot, event: Event, row: Message, subject: str) -> str | None:

@@ -26,10 +26,10 @@ from ...kernel_log.messages import (
     message_event,
     needles,
     present,
-    sentences,
 )
 from ...kernel_log.patterns import LONGEST, event_of, group
-from ...parsing.sentences import is_prose, is_record
+from ...kernel_log.said import find_said
+from ...parsing.sentences import is_definition, is_logged, is_prose, is_record
 from ..core.part import Part
 from ..lines.placeholders import can_have, lines_to_fill, unfilled
 from .log_times import head, time_before
@@ -101,27 +101,31 @@ def _pieces(whole: str, needles: Sequence[str]) -> Iterator[str]:
 def messages(part: Part, of_tool: bool = False) -> Iterator[LogLine]:
     """The lines with messages of the catalog. Lines of the forms are left out."""
     text = part.text
-    found = find_messages(text, catalog(*KERNEL, *PROGRAMS))
+    found = [one for one in find_messages(text, catalog(*KERNEL, *PROGRAMS)) if not is_definition(_line(text, one))]
     explained = {_start(text, one) for one in found if message(one.name).code != SYMPTOM}
-    said = find_messages(text, sentences()) if len(text) < _PROSE else []
+    said = find_said(text) if len(text) < _PROSE else []
     found += [one for one in said if _start(text, one) not in explained and not _is_output(text, one, of_tool)]
     explained = {_start(text, one) for one in found}
     others = {_start(text, one): one for one in find_messages(text, catalog(*UNEXPLAINED))}
     found += [one for start, one in others.items() if start not in explained]
     number = before = 0
     for one in sorted(found, key=lambda one: one.start):
-        start, end = _start(text, one), text.find("\n", one.end)
+        start = _start(text, one)
         number, before = number + text.count("\n", before, start), start
-        line = _message(number, text[start : end if end >= 0 else len(text)], start, one)
-        if event_of(line.text) is None:
+        line = _message(number, _line(text, one), start, one)
+        if event_of(line.text) is None or (one.sentence and is_prose(line.whole)):
             yield line
 
 
 def _is_output(text: str, found: Found, of_tool: bool) -> bool:
-    """Whether the line of a message is of a program: a record of JSON, or a row without the words of a sentence."""
-    start, end = _start(text, found), text.find("\n", found.end)
-    line = text[start : end if end >= 0 else len(text)]
-    return is_record(line) or (of_tool and not is_prose(line))
+    """Whether the line of a message is of a program: a record of JSON, a line of a log, or a row of a tool."""
+    line = _line(text, found)
+    return is_record(line) or is_logged(line) or (of_tool and not is_prose(line))
+
+
+def _line(text: str, found: Found) -> str:
+    end = text.find("\n", found.end)
+    return text[_start(text, found) : end if end >= 0 else len(text)]
 
 
 def _start(text: str, found: Found) -> int:

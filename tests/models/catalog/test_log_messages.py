@@ -9,14 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from re import _parser  # type: ignore[attr-defined]
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.catalog import codes
-from linkgauge.models.catalog.log_messages import KERNEL, PROGRAMS, SAID, Message, entries, expanded, message, pattern
+from linkgauge.models.catalog.log_messages import KERNEL, PROGRAMS, Message, entries, expanded, message, pattern
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.inventory.assemble import assemble
@@ -25,13 +24,14 @@ from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.core.clean import clean
 from linkgauge.probes.dumps.read import read_text
 from linkgauge.probes.kernel_log.forms import FORMS
-from linkgauge.probes.kernel_log.messages import Found, catalog, find_messages, sentences
+from linkgauge.probes.kernel_log.messages import Found, catalog, find_messages
+from linkgauge.probes.kernel_log.said import find_said
 from tests.support.dump_samples import SAMPLES
+from tests.support.expressions import variants
 from tests.support.paths import TESTS
 
 KNOWN = catalog(*KERNEL, *PROGRAMS)
-SENTENCES = [message(entry.name) for entry in entries(*SAID)]
-ROWS = [*(message(entry.name) for entry in entries(*KERNEL, *PROGRAMS)), *SENTENCES]
+ROWS = [message(entry.name) for entry in entries(*KERNEL, *PROGRAMS)]
 AT = 1795230000.0
 SHARED = TESTS.parent.parent / "shared"
 FRAMES: dict[str, Callable[[str], str]] = {
@@ -67,7 +67,7 @@ _FILES = 50  # about ten rows in each
 
 
 def messages_in(text: str) -> list[Found]:
-    return [*find_messages(text, KNOWN), *find_messages(text, sentences())]
+    return [*find_messages(text, KNOWN), *find_said(text)]
 
 
 def found_in(text: str) -> set[tuple[str, str]]:
@@ -76,7 +76,7 @@ def found_in(text: str) -> set[tuple[str, str]]:
 
 
 def subject(row: Message) -> str:
-    (found,) = {one.subject for one in messages_in(row.example) if one.name == row.name}
+    (found,) = {one.subject for one in find_messages(row.example, KNOWN) if one.name == row.name}
     return found
 
 
@@ -103,31 +103,9 @@ def test_each_row_is_complete() -> None:
         assert not row.meaning.endswith("."), row.name
 
 
-def variants(parsed: Any) -> list[str]:
-    """Each form of the texts that a parsed expression matches, with a zero byte for everything that can vary."""
-    forms = [""]
-    for operation, argument in parsed:
-        forms = [form + more for form in forms for more in _variants(str(operation), argument)]
-    return list(dict.fromkeys(forms))
-
-
-def _variants(operation: str, argument: Any) -> list[str]:
-    if operation == "LITERAL":
-        return [chr(argument)]
-    if operation == "SUBPATTERN":
-        return variants(argument[3])
-    if operation == "BRANCH":
-        return [form for branch in argument[1] for form in variants(branch)]
-    if operation in ("MAX_REPEAT", "MIN_REPEAT"):
-        least, _, inner = argument
-        return [f"{form}\0" for form in variants(inner)] if least else ["\0"]
-    return [""] if operation in ("AT", "ASSERT", "ASSERT_NOT") else ["\0"]
-
-
 def test_each_match_contains_the_needle() -> None:
     for row in ROWS:
         forms = variants(_parser.parse(expanded(row.pattern), re.MULTILINE))
-        forms = [form.lower() for form in forms] if row in SENTENCES else forms
         assert [form for form in forms if row.needle not in form] == [], row.name
 
 
@@ -139,12 +117,8 @@ def test_repetitions_are_bounded() -> None:
 
 
 def test_an_example_belongs_to_its_row_alone() -> None:
-    """A sentence counts only where no message of a program is. Several rows may fit a sentence, with one code."""
     for row in ROWS:
-        assert {one.name for one in find_messages(row.example, KNOWN)} == ({row.name} - {one.name for one in SENTENCES})
-        names = {one.name for one in find_messages(row.example, sentences())} if row in SENTENCES else {row.name}
-        assert row.name in names
-        assert {message(name).code for name in names} == {row.code}
+        assert {one.name for one in find_messages(row.example, KNOWN)} == {row.name}
         assert [form.kind for form in FORMS if form.pattern.search(row.example)] == [], row.name
 
 
@@ -154,9 +128,8 @@ def test_examples_in_a_frame(frame: str) -> None:
     JSON or none, so an example in JSON is a file of its own.
     """
     missing = []
-    logged = [row for row in ROWS if row not in SENTENCES]
-    in_json = [row for row in logged if row.example.startswith("{")]
-    others = [row for row in logged if row not in in_json]
+    in_json = [row for row in ROWS if row.example.startswith("{")]
+    others = [row for row in ROWS if row not in in_json]
     for rows in [*([row] for row in in_json), *(others[first::_FILES] for first in range(_FILES))]:
         lines = [line for row in rows for line in (row.example, "what came after it")]
         found = found_in("".join(f"{FRAMES[frame](line)}\n" for line in lines))
@@ -252,11 +225,11 @@ def test_lines_that_were_searched_before_hide_no_message() -> None:
     healthy = "".join(f"line {number} of a healthy machine\n" for number in range(3))
     for row in ROWS[::50]:
         for text in (healthy, f"{healthy}{row.example}\n{healthy}", row.example, f"{row.example}\n{row.example}"):
-            names = {one.name for one in find_messages(text, sentences() if row in SENTENCES else KNOWN)}
+            names = {one.name for one in find_messages(text, KNOWN)}
             assert names == ({row.name} if row.example in text else set())
 
 
 def test_only_rows_that_occur_are_parsed() -> None:
     message.cache_clear()
-    assert messages_in("a line of a healthy machine\n" * 1000) == []
+    assert messages_in("a line of a good thing\n" * 1000) == []
     assert message.cache_info().currsize == 0

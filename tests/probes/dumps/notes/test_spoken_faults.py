@@ -53,8 +53,8 @@ def test_the_output_beside_a_sentence_decides() -> None:
     [
         ("The A100 (GPU1, 0000:07:00.0) fell off the bus.", ("gpu-missing", "critical", "0000:07:00.0")),
         ("the second 4090 keeps falling off the bus", ("gpu-missing", "critical", "node")),
-        ("nvidia-smi shows only 7 GPUs, there should be 8", ("gpu-missing", "warning", "node")),
-        ("fi_info lists only 15 of the expected 16 EFA interfaces", ("nic-missing", "warning", "node")),
+        ("nvidia-smi shows only 7 GPUs, there should be 8", ("gpu-missing", "critical", "node")),
+        ("fi_info lists only 15 of the expected 16 EFA interfaces", ("nic-missing", "critical", "node")),
         ("HW Thermal Slowdown: Active on GPU 4", ("gpu-throttled", "warning", "gpu4")),
         ("Xid 94 contained ECC error on GPU 0000:b9:00.0.", ("gpu-xid", "warning", "0000:b9:00.0")),
         ("IOMMU default domain = Translated. This halved the bandwidth.", ("iommu-translation", "warning", "node")),
