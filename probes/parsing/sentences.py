@@ -43,7 +43,9 @@ _SUPPOSED = (  # before the fault
     r"|sobald)(?![\w-])|\btest_\w|\u5982\u679c|\u662f\u5426"
 )
 _GENERAL = (  # what is true of all machines, by design, or on purpose
-    r"(?<![\w-])(?:occurs? (?:when|if)|happens? (?:when|if)|fires? (?:when|if)"
+    r"(?<![\w-])(?:(?:occurs?|happens?|fires?|appears?|shows? up|comes? up) (?:when|if)"
+    r"|(?:may|might|(?:would|will|can)(?: usually| often| then))(?! not| be replaced) [a-z]{2,12}"
+    r"|will (?:cap|limit|slow|halve|cause|make|lead)|usually|typically|generally|is (?:documented|listed|described) as"
     r"|(?<!which )(?<!that )(?<!this )(?<!it )means?(?! nothing)|is defined|by (?:design|default|purpose)"
     r"|as (?:designed|planned|intended|agreed|wanted|required)|as the (?:policy|site|plan|standard|vendor) \w{3,9}"
     r"|as it (?:should|always)|on purpose|intentional\w{0,2}|deliberately|is an? (?:\w{1,12} )?(?:mechanism|feature"
@@ -72,7 +74,8 @@ _OVER = (
     r"|short)\b)|now (?:it|they|we|all|the \w{2,10}) (?:is|are|has|have|runs?|works?)|(?:replacement"
     r"|new \w{2,12}) (?:is|are|has|runs?|works?)|(?:was|were|is|are) not seen|(?:reset|restored|raised|lowered"
     r"|changed)\b[^.;]{0,40}\bfrom|has(?:n['\u2019]t| not) (?:moved|happened|come back)|(?:in|from|of) (?:19|20)\d\d"
-    r"|last (?:year|month)|before (?:we|it|that|they|i)\b|until (?:we|the|it|they)|since (?:the"
+    r"|last (?:year|month)|ever since|has been (?:active|up|fine|healthy|clean|stable|ok)\b[^.;]{0,20} since"
+    r"|before (?:we|it|that|they|i)\b|until (?:we|the|it|they)|since (?:the"
     r"|we) [\w-]{2,12} (?:was |were )?(?:replaced|swapped|changed|updated|upgraded|cleaned)|behoben|gel\u00f6st"
     r"|ersetzt)(?![\w-])|\u89e3\u51b3|\u4fee\u590d|\u5df2\u66f4\u6362"
 )
@@ -84,13 +87,18 @@ _AFTER = (  # a fault since a repair is a fault
 _DENIED = (  # the first words of a sentence: an instruction, the title of a commit or of a list of wishes
     r"[\s*>#-]{0,8}(?:(?:please|don['\u2019]t|use|set|add|check|ensure|try|see|remove|exclude|include|support|handle"
     r"|detect|skip|ignore|allow|make|choose|replace|reseat|disable|enable|drain|restart|verify|read|compare|consider"
-    r"|expect|let|install|leave|switch (?!ports?|\d)|turn|proposal|feature request|example|thresholds?|note|tip|hint"
-    r"|faq)(?![\w-])|run (?!one\b|the)(?!\w{1,12} alone)|(?:feat|fix|docs?|chore|refactor|tests?|ci|perf|style"
-    r"|build)(?:\([\w-]{1,20}\))?:|[\w-]{1,20}: (?:add|remove|fix|handle|support|report|detect|skip|ignore|allow)\b)"
+    r"|expect|let|install|leave|kill|treat|mark|monitor|keep|switch (?!ports?|\d)|turn|proposal|feature request"
+    r"|example|thresholds?|note|tip|hint"
+    r"|faq|to [a-z]{3,12} [^.;]{2,60},)(?![\w-])|run (?!one\b|the)(?!\w{1,12} alone)|(?:feat|fix|docs?|chore|refactor"
+    r"|tests?|ci|perf|style"
+    r"|build)(?:\([\w-]{1,20}\))?:|[\w-]{1,20}: (?:add|remove|fix|handle|support|report|detect|skip|ignore|allow"
+    r"|treat|mark|count|warn"
+    r"|make|use|do not|don['\u2019]t)\b)"
     r"|[\s*>#-]{0,8}(?:an?|any|each|every) (?:[\w-]{1,16} ){1,4}(?:that|whose|which)\b"
 )
 _ASKS = (  # the first word of a question about a fault. "Only 7 of 8 GPUs show up, any help?" states one
     r"[\s*>-]{0,8}(?:is|are|was|were|does|do|did|can|could|should|would|will|has|have|how|what|which|who|where"
+    r"|why (?:do|does|would|should|can|will)\b[^?]{0,80}\bwhen\b"
     r"|(?:for|on|in|from|with|at) (?:what|which)|when (?:is|are|do|does|did|will)|perhaps|maybe|possibly|ist|sind"
     r"|kann|gibt)(?![\w-])"
 )
