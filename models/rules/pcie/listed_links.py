@@ -20,7 +20,7 @@ from ..core.gpus import gpu_cohort, majority
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, gap, location
 
-_ALL_LANES = {"nvme": 4}  # of the widest usual link by kind of device; others have 16
+_ALL_LANES, _OF_DRIVES = 16, 4  # of a slot, and of most drives
 _NARROW = {"nvme": "storage-link-slow"}  # the code of a narrow link by kind of device
 _PASTE = "sudo lspci -vv, all of it: it shows what both ends of each link support"
 _LOAD = "look again while bytes move over the link"
@@ -57,7 +57,7 @@ def _width_rule(code: str) -> Rule:
         width = function.width or 0
         if usual and width < usual:
             yield _finding(snapshot, function, code, "width", _lanes)
-        elif width < _ALL_LANES.get(kind_of(function), 16):
+        elif width < _ALL_LANES and not (kind_of(function) == "nvme" and width == usual == _OF_DRIVES):
             why = f"the link has x{width}; the text does not say how many lanes the device supports"
             yield from gap(snapshot, "Pci.width", function.key, Reason.NO_EXPECTATION, why, _PASTE)
 
