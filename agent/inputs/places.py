@@ -9,10 +9,12 @@ from collections.abc import Sequence
 
 from ...models.site.schema import Site
 from ...probes.calls.bounded_read import bounded_read
+from ...probes.fabric import topograph
+from ...probes.fabric.lldp import read_lldpctl
+from ...probes.fabric.place import Place, known, word
+from ...probes.fabric.place import place_of as place_in
+from ...probes.fabric.read import reader_of
 from ...probes.host.texts import BIGGEST
-from ...probes.places.json_places import read_json
-from ...probes.places.place import Place
-from ...probes.places.text_places import read_text
 
 INSTANCE_ID = "/sys/devices/virtual/dmi/id/board_asset_tag"  # on EC2, the id of the instance
 
@@ -26,23 +28,40 @@ def placed(site: Site, paths: Sequence[str]) -> Site:
 
     labels, cables = dict(site.labels), dict(site.cables)
     for path in paths:
-        place = place_of(bounded_read(path, BIGGEST).decode("utf-8", "replace"), names_of_this_node())
-        if place is None:
+        found = _read(path)
+        if found is None:
             raise ValueError(
                 f"{path}: not one of: kubectl get node -o json, Topograph's JSON, topology.yaml, "
                 "lldpctl -f json, ibnetdiscover, aws ec2 describe-instance-topology"
             )
-        labels, cables = {**place.labels, **labels}, {**place.ports, **cables}
+        labels, cables = {**found.labels, **labels}, {**found.ports, **cables}
     return replace(site, labels=labels, cables=cables)
 
 
+def _read(path: str) -> Place | None:
+    text = bounded_read(path, BIGGEST).decode("utf-8", "replace")
+    try:
+        return place_of(text, names_of_this_node())
+    except ValueError as wrong:
+        raise ValueError(f"{path}: {wrong}") from None
+
+
 def place_of(text: str, nodes: frozenset[str]) -> Place | None:
-    """What a file says about the node with one of these names. None: the text is of no known kind."""
+    """What a file says about the node with one of these names. None: the text is of no known kind.
+
+    Raises ValueError: a value is wrong.
+    """
+    if reader := reader_of(text):
+        return place_in(reader(text), nodes)
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        return read_text(text, nodes)
-    return read_json(document, nodes)
+        return None
+    if isinstance(document, dict) and isinstance(document.get("lldp"), dict):
+        ends = read_lldpctl(text)
+        ports = {device: word(f"{switch} port {port}") for device, (switch, port) in ends.items() if port}
+        return Place(ports=known({word(device): port for device, port in ports.items()}))
+    return topograph.read(document, nodes)
 
 
 def names_of_this_node() -> frozenset[str]:

@@ -32,11 +32,15 @@ class Pair(Struct, frozen=True, order=True):
 
 
 class Wiring(Struct, frozen=True):
-    """The leaf switch of each node or port, and the port of the switch. Keys are names of nodes or of ports."""
+    """The leaf switch of each node or port, and the port of the switch. Keys are names of nodes or of ports.
+
+    `labels` are those of linkgauge_node_info. `merged`, `named` and `of_rails` drop them.
+    """
 
     leaves: Mapping[str, str] = field(default_factory=dict)
     sockets: Mapping[str, str] = field(default_factory=dict)  # "swp12", "port 12"
     above: Mapping[str, str] = field(default_factory=dict)  # leaf -> the switches above it, for findings
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # node -> "leaf", "spine", "block", "zone"
 
     def leaf(self, port: Port) -> str | None:
         """The leaf of a port. None: not known."""

@@ -35,8 +35,10 @@ def read_lldpctl(text: str) -> dict[str, tuple[str, str | None]]:
     known = {}
     for device, one in _entries(_at(msgspec.json.decode(text.encode()), "lldp", "interface")):
         chassis = _at(one, "chassis")
-        switch = next((name for name in chassis if name != "id"), None) if isinstance(chassis, dict) else None
-        switch = switch or _text(_at(chassis, "id", "value"))
+        # {"leaf1": {"id": …}}; a chassis without a name is {"id": …, "descr": …}.
+        switch = _text(_at(chassis, "id", "value")) or (
+            next(iter(chassis), None) if isinstance(chassis, dict) else None
+        )
         port = _text(_at(one, "port", "id", "value")) or _text(_at(one, "port", "descr"))
         if switch:
             known[device] = switch[:_MOST], port

@@ -17,12 +17,17 @@ READERS: Sequence[Reader] = (
 )
 
 
+def reader_of(text: str) -> Callable[[str], Wiring] | None:
+    """The reader of a text; it raises ValueError. None: the text is of no known kind."""
+    return next((reader for recognises, reader in READERS if recognises(text)), None)
+
+
 def read(text: str) -> Wiring:
     """The leaf of each node or port that the text names. Raises ValueError."""
-    for recognises, reader in READERS:
-        if recognises(text):
-            wiring = reader(text)
-            if not wiring.leaves:
-                raise ValueError("names no node below a switch")
-            return wiring
-    raise ValueError("neither topology.conf, topology.yaml, ibnetdiscover nor EC2 instance topology")
+    reader = reader_of(text)
+    if reader is None:
+        raise ValueError("neither topology.conf, topology.yaml, ibnetdiscover nor EC2 instance topology")
+    wiring = reader(text)
+    if not wiring.leaves:
+        raise ValueError("names no node below a switch")
+    return wiring

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...models.fabric.wiring import Wiring
-from .node_lists import names
+from .hostlist import expand
+from .place import TIERS, tiers
 
 _CONF = re.compile(r"(?im)^[ \t]*(?:SwitchName|BlockName)[ \t]*=")
 _YAML = re.compile(r"(?m)^[ \t-]*(?:switch|block):[ \t]*\S")
@@ -49,13 +50,31 @@ def _items(text: str) -> Iterator[Mapping[str, str]]:
 
 
 def _wiring(rows: Iterable[Mapping[str, str]]) -> Wiring:
-    leaves: dict[str, str] = {}
-    above: dict[str, str] = {}
+    """Blocks are leaves of nodes without a switch. What comes first counts."""
+    blocks, leaves, above = dict[str, str](), dict[str, str](), dict[str, str]()
     for row in rows:
-        name = row.get("switchname") or row.get("blockname")
-        if not name:
-            continue
-        leaves.update(dict.fromkeys(names(row.get("nodes", "")), name))
-        above.update(dict.fromkeys(names(row.get("switches", "")), name))
+        if switch := row.get("switchname"):
+            _add(leaves, row.get("nodes", ""), switch)
+            _add(above, row.get("switches", ""), switch)
+        elif block := row.get("blockname"):
+            _add(blocks, row.get("nodes", ""), block)
+    labels = {node: {"block": block} for node, block in blocks.items()}
+    for node, leaf in leaves.items():
+        labels[node] = {**tiers(_upwards(leaf, above)), **labels.get(node, {})}
     known = set(leaves.values())
-    return Wiring(leaves, {}, {leaf: one for leaf, one in above.items() if leaf in known})
+    return Wiring({**blocks, **leaves}, {}, {leaf: one for leaf, one in above.items() if leaf in known}, labels)
+
+
+def _add(parents: dict[str, str], hostlist: str, parent: str) -> None:
+    for name in expand(hostlist):
+        parents.setdefault(name, parent)
+
+
+def _upwards(leaf: str, above: Mapping[str, str]) -> Iterator[str]:
+    """The leaf and the switches above it, as many as there are tiers."""
+    current: str | None = leaf
+    for _ in TIERS:
+        if current is None:
+            return
+        yield current
+        current = above.get(current)

@@ -37,6 +37,10 @@ TREE = Wiring(
     {"node0": "leaf0", "node1": "leaf0", "node2": "leaf1", "gpu01": "leaf1", "gpu02": "leaf1"},
     {},
     {"leaf0": "spine", "leaf1": "spine"},
+    {
+        **dict.fromkeys(("node0", "node1"), {"leaf": "leaf0", "spine": "spine"}),
+        **dict.fromkeys(("node2", "gpu01", "gpu02"), {"leaf": "leaf1", "spine": "spine"}),
+    },
 )
 EC2 = {
     "Instances": [
@@ -80,7 +84,9 @@ def test_blocks_are_leaves() -> None:
 
 def test_the_nearest_network_node_of_ec2_is_the_leaf() -> None:
     wiring = read(json.dumps(EC2))
-    assert wiring == Wiring({"i-0a": "nn-3", "i-0b": "nn-4"}, {}, {"nn-3": "nn-2", "nn-4": "nn-2"})
+    assert wiring.leaves == {"i-0a": "nn-3", "i-0b": "nn-4"}
+    assert wiring.above == {"nn-3": "nn-2", "nn-4": "nn-2"}
+    assert wiring.labels["i-0b"] == {"leaf": "nn-4", "spine": "nn-2", "core": "nn-1", "zone": ""}
     ours = named(wiring, {"node1": ("host1", "i-0a"), "node2": ("i-0b",)})
     assert ours.leaves == {"node1": "nn-3", "node2": "nn-4"}
 
@@ -121,7 +127,10 @@ ETH0 = {
     "chassis": {"leaf1": {"id": {"type": "mac", "value": "aa"}}},
     "port": {"id": {"type": "ifname", "value": "swp6"}},
 }
-ETH1 = {"chassis": {"id": {"type": "mac", "value": "bb"}}, "port": {"descr": "Ethernet7"}}
+ETH1 = {
+    "chassis": {"id": {"type": "mac", "value": "bb"}, "descr": "a switch without a name"},
+    "port": {"descr": "Ethernet7"},
+}
 
 
 def test_lldpctl_names_switch_and_port() -> None:

@@ -1,10 +1,12 @@
-"""The place of a node."""
+"""The place of a node: rack, switches, NVLink domain, and the other ends of its cables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
+
+from ...models.fabric.wiring import Wiring
 
 
 class Place(Struct, frozen=True):
@@ -20,6 +22,22 @@ class Place(Struct, frozen=True):
 
 TIERS = ("leaf", "spine", "core")
 _LONGEST = 128  # characters of a name
+
+
+def place_of(wiring: Wiring, nodes: frozenset[str]) -> Place:
+    """The labels and cables of the node with one of these names."""
+    labels = next((own for name, own in wiring.labels.items() if name in nodes), {})
+    ports = {}
+    for port in wiring.sockets:
+        node, _, device = port.partition("/")
+        if device and node in nodes:
+            ports[device] = word(f"{wiring.leaves[port]} {wiring.sockets[port]}")
+    return Place(known({name: word(value) for name, value in labels.items()}), known(ports))
+
+
+def tiers(switches: Iterable[str]) -> dict[str, str]:
+    """The labels of the switches above a node, the nearest first."""
+    return dict(zip(TIERS, switches, strict=False))
 
 
 def word(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Lists of names as Slurm writes them."""
+"""Lists of host names as Slurm writes them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.probes.fabric.node_lists import MOST, names
+from linkgauge.probes.fabric.hostlist import MOST, expand
 
 
 @pytest.mark.parametrize(
@@ -20,17 +20,17 @@ from linkgauge.probes.fabric.node_lists import MOST, names
         ("", []),
     ],
 )
-def test_names(text: str, expected: list[str]) -> None:
-    assert names(text) == expected
+def test_expand(text: str, expected: list[str]) -> None:
+    assert expand(text) == expected
 
 
 @pytest.mark.parametrize("text", ["n[1-999999999]", "n[1-500]m[1-500]", "n[]", "n[1-2-3]"])
 def test_a_wrong_or_huge_list_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="range|more than"):
-        names(text)
+        expand(text)
 
 
 @given(st.text(alphabet="n0123456789[],- ", max_size=40))
 def test_any_text_gives_few_names_or_an_error(text: str) -> None:
     with suppress(ValueError):
-        assert len(names(text)) <= MOST
+        assert len(expand(text)) <= MOST

@@ -1,4 +1,4 @@
-"""Lists of names as Slurm writes them (slurm.conf(5), "node[01-03,7]")."""
+"""Lists of host names as Slurm writes them (slurm.conf(5), "node[01-03,7]")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PART = re.compile(r"\[([0-9,-]*)\]|([^\[\]]+)")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
-def names(text: str) -> list[str]:
+def expand(text: str) -> list[str]:
     """The names of a list: "node01", "node02" of "node[01-02]". ValueError: it names too many, or a range is wrong."""
     found: list[str] = []
     for word in _NAME.findall(text):
@@ -31,7 +31,7 @@ def _numbers(text: str) -> Iterator[str]:
     for word in text.split(","):
         found = _RANGE.fullmatch(word)
         if found is None:
-            raise ValueError(f"[{text}] is no range of numbers")
+            raise ValueError(f"[{text}] is not a range of numbers")
         first, last = found[1], found[2] or found[1]
         if int(last) - int(first) > MOST:
             raise ValueError(f"a list of more than {MOST:,} names")
