@@ -75,11 +75,11 @@ def gate(
         _health_check(site, state_dir, fabric, _name(node), scontrol)
         return
     with clear_errors():
-        from ..slurm.gate import view
+        from ..gate.decision import decide
         from ..state.acceptance import folder_of
 
         folder = folder_of("/", state_dir)
-        state = view(site, folder, strict, _measured(fabric, _name(node), folder))
+        state = decide(site, folder, strict, _measured(fabric, _name(node), folder))
     closed, text = state.closed, str(state)
     if counted and closed:
         from ..slurm.health_check import record_of
@@ -113,16 +113,16 @@ def _health_check(site: str | None, state_dir: str | None, fabric: str | None, n
     """Run the health check. Its exit code is 0 in all cases, because Slurm ignores it."""
     until = time.monotonic() + _SECONDS
     with clear_errors():
-        from ..slurm.gate import view
+        from ..gate.decision import decide
         from ..slurm.health_check import Check
         from ..slurm.scontrol import Refused, Slurm
         from ..state.acceptance import folder_of
 
         folder = folder_of("/", state_dir)
-        state = view(site, folder, further=_measured(fabric, name, folder))
+        state = decide(site, folder, further=_measured(fabric, name, folder))
         for _ in range(1 if fabric is None else _TRIES):
             limit = until if fabric is None else time.monotonic() + _OF_A_TRY
-            check = Check(view=state, slurm=Slurm(program=scontrol, until=limit), node=name, folder=folder)
+            check = Check(decision=state, slurm=Slurm(program=scontrol, until=limit), node=name, folder=folder)
             try:
                 message = check.run(time.time())
                 break

@@ -22,6 +22,7 @@ from ...models.site.schema import Site
 from ...probes.host.guarded import SIGNS
 from ...probes.host.host import Host, Unreadable
 from ...probes.serials import read_identities
+from ..gate.decision import disabled_by
 from ..measuring.budget import budget_of
 from ..measuring.session import MeasurementOptions, Session
 from ..pipeline.diagnose import Memory, Probes, cycle, recent_rates
@@ -29,7 +30,6 @@ from ..pipeline.hang_guard import HangGuard
 from ..pipeline.registry import SOURCES
 from ..pipeline.source import Interval, Read, Source
 from ..state import acceptance, inventory_file, status_file
-from ..state.gate_view import disabled_by
 from ..state.state_file import CLOCK_STEP
 from ..web.pages import Pages
 from . import checkpoint

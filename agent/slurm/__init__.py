@@ -1,1 +1,1 @@
-"""The gate and the health check for Slurm."""
+"""The health check for Slurm."""

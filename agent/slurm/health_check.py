@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from ...models.facts.units import as_utc
 from ...models.site.gate import Cause, has_room
+from ..gate.decision import GateDecision
 from ..state import acceptance
-from ..state.gate_view import View
 from ..state.state_file import read_state_file, write_state_file
 from .scontrol import PREFIX, Refused, Slurm
 
@@ -47,7 +47,7 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
 class Check(Struct, frozen=True, kw_only=True):
     """One run of the health check."""
 
-    view: View
+    decision: GateDecision
     slurm: Slurm
     node: str
     folder: str
@@ -57,13 +57,13 @@ class Check(Struct, frozen=True, kw_only=True):
     def run(self, now: float) -> str | None:
         """Drain the node, resume it or do nothing. Returns a message for the log, or None. Raises Refused, OSError."""
         record = record_of(self.folder)
-        if not self.view.closed:
+        if not self.decision.closed:
             message = self._reopen(record, now)
-            return message or (str(self.view) if self.view.causes or self.view.unknown else None)
+            return message or (str(self.decision) if self.decision.causes or self.decision.unknown else None)
         if record.refused is not None and 0 <= now - record.refused < _AGAIN * self.rng.uniform(0.5, 1):
-            return f"{self.view.causes[0]}: not drained: too many nodes were drained at {as_utc(record.refused)}"
+            return f"{self.decision.causes[0]}: not drained: too many nodes were drained at {as_utc(record.refused)}"
         self.sleep(self.rng.uniform(0, _JITTER))
-        return self._close(self.view.causes[0], now)
+        return self._close(self.decision.causes[0], now)
 
     def _close(self, cause: Cause, now: float) -> str:
         found = self.slurm.node(self.node)
@@ -88,7 +88,7 @@ class Check(Struct, frozen=True, kw_only=True):
         keep(self.folder, CheckRecord(drained=reason, looked=now) if drained else CheckRecord(refused=now, looked=now))
         if drained:
             return f"drained for {cause}: {cause.text}"
-        return f"{cause}: not drained: {self.view.gate.max_drained:.1%} of all nodes are drained already"
+        return f"{cause}: not drained: {self.decision.gate.max_drained:.1%} of all nodes are drained already"
 
     def _drained(self, reason: str, note: str) -> bool:
         """Drain the node if it is among the first. Returns whether it was drained. Raises Refused."""
@@ -96,7 +96,7 @@ class Check(Struct, frozen=True, kw_only=True):
         counted = self.slurm.monotonic()
         nodes = self.slurm.nodes()
         ours, asking = [one.name for one in nodes if one.ours], [one.name for one in nodes if one.asking]
-        if not has_room(self.node, ours, asking, len(nodes), self.view.gate):
+        if not has_room(self.node, ours, asking, len(nodes), self.decision.gate):
             return False
         if self.slurm.monotonic() - counted > _SWIFT:
             raise Refused("not drained: Slurm answers too slowly to count drained nodes")
@@ -116,7 +116,7 @@ class Check(Struct, frozen=True, kw_only=True):
         accepted = (acceptance.read(self.folder) or acceptance.Acceptance()).at
         if accepted is None or accepted <= record.looked:
             return f"{record.drained}: drained until 'linkgauge accept'" if record.drained else None
-        if self.view.causes or self.view.unknown or self.view.at is None or self.view.at < accepted:
+        if self.decision.causes or self.decision.unknown or self.decision.at is None or self.decision.at < accepted:
             return f"{record.drained}: drained until the service finds no fault" if record.drained else None
         found = self.slurm.node(self.node)
         if found.ours and found.out:

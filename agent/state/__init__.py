@@ -1,1 +1,1 @@
-"""Files of the state folder: acceptance and status."""
+"""Files of the state folder: acceptance, status, inventory, history."""

@@ -19,7 +19,7 @@ from ...models.facts.units import as_utc
 from ...models.graph.topology import Topology
 from ...models.report import Coverage, Finding, Report
 from ...models.site.gate import Gate
-from ..state.gate_view import gate_view
+from ..gate.decision import decision_of
 
 Form: TypeAlias = Literal["metrics", "openmetrics", "report", "front", "whole", "html"]  # front: for strangers
 _MISSED = 4  # cycles without a report after which the status is unknown
@@ -81,7 +81,7 @@ class Pages:
         """Whether the gate of the node is open, and why."""
         published = self._current()
         report, at = published.report, published.round.ended if published.round else None
-        gate = gate_view(published.gate, report.verdict, report.findings, at, published.disabled)
+        gate = decision_of(published.gate, report.verdict, report.findings, at, published.disabled)
         return not gate.closed, str(gate)
 
     def read(self, form: Form, zipped: bool = False) -> bytes:

@@ -16,10 +16,10 @@ import yaml
 from pod_gate import LABEL, decide
 from probe_jobs import GPUS, job_of, make, missing
 
+from linkgauge.agent.gate import decision
+from linkgauge.agent.gate.decision import GateDecision
 from linkgauge.agent.kubernetes.cluster_api import Cluster, Refused, here
-from linkgauge.agent.slurm.gate import view
 from linkgauge.agent.state import status_file
-from linkgauge.agent.state.gate_view import View
 from tests.support.nodes.described import node, report_of
 
 TEMPLATE = yaml.safe_load((Path(__file__).parents[2] / "deploy/kubernetes/probe/job.yaml").read_text())
@@ -76,13 +76,13 @@ def cluster(stub: Stub) -> Iterator[Cluster]:
         server.shutdown()
 
 
-def seen(folder: Path, enforce: str = "true") -> View:
+def seen(folder: Path, enforce: str = "true") -> GateDecision:
     """A node with a GPU on x8, as its service left it in the folder."""
     site = folder / "site.toml"
     site.write_text(f'[gate]\nenforce = {enforce}\ncodes = ["pcie-link-narrow"]\n')
     broken = report_of(node("hgx-h100", "\n[device.gpu1]\nwidth = 8\n"))
     status_file.write(str(folder), broken, time.time(), 15.0, {})
-    return view(str(site), str(folder))
+    return decision.decide(str(site), str(folder))
 
 
 def test_a_closed_node_is_marked_before_the_pod_fails(tmp_path: Path, cluster: Cluster, stub: Stub) -> None:

@@ -13,10 +13,10 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote
 
+from linkgauge.agent.gate import decision
+from linkgauge.agent.gate.decision import GateDecision
 from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.kubernetes.cluster_api import MERGE, STRATEGIC, Cluster, Refused, here
-from linkgauge.agent.slurm.gate import view
-from linkgauge.agent.state.gate_view import View
 from linkgauge.models.site.gate import has_room
 
 LABEL, CONDITION = "linkgauge/closed", "LinkgaugeClosed"
@@ -25,7 +25,7 @@ _CLOSED = 2
 _LONGEST = 63  # characters of a label's value
 
 
-def decide(seen: View, cluster: Cluster, node: str, now: datetime) -> tuple[bool, str]:
+def decide(seen: GateDecision, cluster: Cluster, node: str, now: datetime) -> tuple[bool, str]:
     """Whether the pod may run, and why. A node is marked only while few are. Raises Refused."""
     if not seen.closed:
         return True, str(seen)
@@ -37,7 +37,7 @@ def decide(seen: View, cluster: Cluster, node: str, now: datetime) -> tuple[bool
     return False, str(seen)
 
 
-def mark(seen: View, cluster: Cluster, node: str, now: datetime) -> None:
+def mark(seen: GateDecision, cluster: Cluster, node: str, now: datetime) -> None:
     """The label keeps gated pods away (they ask for nodes without it), the condition says why. Raises Refused."""
     cause, at = seen.causes[0], now.strftime("%Y-%m-%dT%H:%M:%SZ")
     condition = {
@@ -66,7 +66,7 @@ def _camel(code: str) -> str:
 def main() -> None:
     """Say it, and leave with the exit code."""
     try:
-        seen = view(None, sys.argv[1])
+        seen = decision.decide(None, sys.argv[1])
         allowed, why = True, str(seen)
         if seen.closed:
             allowed, why = decide(seen, here(), os.environ["NODE_NAME"], datetime.now(timezone.utc))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.agent.slurm.gate import view
+from linkgauge.agent.gate.decision import decide
 from linkgauge.agent.slurm.health_check import Check, CheckRecord, keep, record_of
 from linkgauge.agent.slurm.scontrol import Refused, Slurm
 from linkgauge.agent.state import acceptance as state
@@ -58,8 +58,8 @@ class One:
     def check(self, sleep: Callable[[float], None] = lambda seconds: None) -> str | None:
         """Run the health check; no time passes for its deadlines."""
         slurm = Slurm(program=str(self.cluster.program), until=60.0, monotonic=lambda: 0.0)
-        seen = view(str(self.site), self.folder)
-        return Check(view=seen, slurm=slurm, node=self.name, folder=self.folder, sleep=sleep).run(self.at)
+        seen = decide(str(self.site), self.folder)
+        return Check(decision=seen, slurm=slurm, node=self.name, folder=self.folder, sleep=sleep).run(self.at)
 
 
 def all_at_once(cluster: Cluster, site: str) -> list[str | None]:
@@ -192,7 +192,9 @@ def test_who_runs_out_of_time_takes_its_note_away(cluster: Cluster) -> None:
         passed[0] = 60.0 if seconds == 2.0 else 0.0
 
     slurm = Slurm(program=str(cluster.program), until=60.0, monotonic=lambda: passed[0])
-    check = Check(view=view(str(one.site), one.folder), slurm=slurm, node=one.name, folder=one.folder, sleep=sleep)
+    check = Check(
+        decision=decide(str(one.site), one.folder), slurm=slurm, node=one.name, folder=one.folder, sleep=sleep
+    )
     with pytest.raises(Refused, match="no time left"):
         check.run(one.at)
     assert [call.partition(" ")[0] for call in cluster.calls] == ["show", "update", "update"]
@@ -204,7 +206,7 @@ def test_who_counted_too_long_ago_drains_nothing(cluster: Cluster) -> None:
     times = iter([0.0, 0.0, 0.0, 0.0, 2.0, *[2.0] * 9])
     slurm = Slurm(program=str(cluster.program), until=60.0, monotonic=lambda: next(times))
     check = Check(
-        view=view(str(one.site), one.folder), slurm=slurm, node=one.name, folder=one.folder, sleep=lambda s: None
+        decision=decide(str(one.site), one.folder), slurm=slurm, node=one.name, folder=one.folder, sleep=lambda s: None
     )
     with pytest.raises(Refused, match="too slowly"):
         check.run(one.at)

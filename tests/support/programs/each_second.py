@@ -17,7 +17,7 @@ from http.client import HTTPException
 from threading import Event, Thread
 from urllib.request import urlopen
 
-from linkgauge.agent.slurm.gate import view
+from linkgauge.agent.gate.decision import decide
 
 SILENT = "no answer"
 _LONGEST = 60.0  # seconds
@@ -82,7 +82,7 @@ class Table:
     def look(self) -> None:
         """Add one second."""
         verdict, findings = page(self)
-        gate = view(None, self.folder, strict=True)  # as `linkgauge gate --strict`, without the start of a process
+        gate = decide(None, self.folder, strict=True)  # as `linkgauge gate --strict`, without the start of a process
         second = Second(time.monotonic() - self.began, verdict, findings, gate.closed, str(gate))
         self.lines.append(str(second))
         if not self.seconds or self.seconds[-1].gate != second.gate:

@@ -1,4 +1,7 @@
-"""The gate of a node: whether it refuses jobs, from the findings of a report and the table [gate] of the site file."""
+"""Decide whether a job may run on this node: from findings and the table [gate] of the site file.
+
+`decide` reads only the status file; nothing is measured.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,20 @@ import threading
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from ...models.facts.units import as_utc
 from ...models.report import Finding, Verdict
 from ...models.site.gate import Cause, Gate, causes, why_open
+from ..inputs import site_file
+from ..state import acceptance, status_file
+from ..state.status_file import Unknown
 
 _UNKNOWN = "some vital checks could not be evaluated: 'linkgauge diagnose' lists them"
 _SECONDS = 1.0  # timeout of the check whether a file exists
 
 
-class View(Struct, frozen=True, kw_only=True):
+class GateDecision(Struct, frozen=True, kw_only=True):
     """The state of a gate and its reasons."""
 
     gate: Gate
@@ -46,7 +54,35 @@ class View(Struct, frozen=True, kw_only=True):
         return f"closed for {reasons}" if self.closed else f"open; with enforce = true it would close for {reasons}"
 
 
-def gate_view(
+def decide(site: str | None, folder: str, strict: bool = False, further: Sequence[Finding] = ()) -> GateDecision:
+    """The gate of the node whose service uses this state folder. Raises BadInput if the site file is wrong.
+
+    `further`: findings of this node that the service does not know, from measurements between nodes.
+
+    If the service has stopped, the findings of its last cycle still close the gate, unless the node was accepted since.
+    """
+    gate = site_file.site(site).gate
+    disabled = disabled_by(gate.disable_file)
+    try:
+        found = status_file.read(folder)
+    except Unknown as reason:
+        last = (*_of_last_cycle(reason, folder), *further)
+        return decision_of(gate, "unknown", last, None, disabled, str(reason), strict)
+    return decision_of(gate, found.verdict, (*found.findings, *further), found.at, disabled, strict=strict)
+
+
+def _of_last_cycle(reason: Unknown, folder: str) -> tuple[Finding, ...]:
+    """The findings of the last cycle of a service that has stopped. An acceptance clears them."""
+    if reason.last is None:
+        return ()
+    accepted = (acceptance.read(folder) or acceptance.Acceptance()).at
+    if accepted is not None and accepted > reason.last.at:
+        return ()
+    why = f"not evaluated since {as_utc(reason.last.at)}"
+    return tuple(replace(one, message=f"{one.message}; {why}") for one in reason.last.findings)
+
+
+def decision_of(
     gate: Gate,
     verdict: Verdict,
     findings: Sequence[Finding],
@@ -54,13 +90,13 @@ def gate_view(
     disabled: str | None,
     unknown: str | None = None,
     strict: bool = False,
-) -> View:
+) -> GateDecision:
     """The gate for these findings. `unknown`: why the state of the node is unknown; default: from the findings.
 
     `disabled`: why all gates are disabled (`disabled_by`). `at`: time of the findings, in seconds since 1970.
     """
     unknown = unknown or (_why_unknown(findings) if verdict == "unknown" else None)
-    return View(
+    return GateDecision(
         gate=gate,
         causes=tuple(causes(findings, gate)) or (_blocked(gate, unknown) if unknown else ()),
         verdict=verdict,

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from linkgauge.agent.cli.main import main
-from linkgauge.agent.slurm.gate import view
+from linkgauge.agent.gate import decision
+from linkgauge.agent.gate.decision import decide
 from linkgauge.agent.slurm.health_check import CheckRecord, keep
 from linkgauge.agent.state import acceptance, status_file
-from linkgauge.agent.state import gate_view as gating
 from linkgauge.agent.state.status_file import Unknown
 from linkgauge.models.facts.units import as_utc
 from linkgauge.models.report import Finding
@@ -208,8 +208,8 @@ def test_a_file_system_that_hangs_opens_it(tmp_path: Path, monkeypatch: pytest.M
     gate = Gate(tmp_path, ENFORCED)
     gate.finds()
     monkeypatch.setattr(os.path, "exists", lambda path: answered.wait())
-    monkeypatch.setattr(gating, "_SECONDS", 0.01)
-    seen = view(str(gate.site), gate.folder)
+    monkeypatch.setattr(decision, "_SECONDS", 0.01)
+    seen = decide(str(gate.site), gate.folder)
     answered.set()
     assert not seen.closed
     assert seen.disabled == f"the file system of {gate.disabled} did not answer within 0.01 s"

@@ -1,0 +1,1 @@
+"""The gate: whether this node may run jobs."""
