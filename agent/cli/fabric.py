@@ -77,13 +77,13 @@ def fabric(
         result = run(wanted)
     if result is None or wanted.only_plan:
         return
-    from ...exporters.formats.fabric import as_json, as_text, verdict
+    from ...exporters.formats.fabric import as_json, as_text
     from .output.reports import in_colour
 
     if reports is not None:
         _write_reports(reports, result.reports)
     write(as_json(result.fabric) if form == "json" else as_text(result.fabric, in_colour(output)), output)
-    sys.exit(EXIT[verdict(result.fabric)])
+    sys.exit(EXIT[result.fabric.verdict])
 
 
 def _budget(text: str) -> Budget:

@@ -7,18 +7,10 @@ from collections.abc import Iterator
 import msgspec
 
 from ...models.fabric.report import FabricReport, faults, sentence
-from ...models.report import Verdict
 from ..text.terminal import WIDTH, Paint, hanging, painter, safe
 from ..text.vocabulary import counted
 
 _MOST = 20  # causes, nodes and reasons of each kind in the text
-
-
-def verdict(report: FabricReport) -> Verdict:
-    """Degraded with a fault, else unknown if a node is missing or no pair was measured."""
-    if faults(report.causes):
-        return "degraded"
-    return "unknown" if not report.rates or any(one.lost for one in report.members) or report.not_measured else "ok"
 
 
 def as_json(report: FabricReport) -> str:
@@ -32,7 +24,7 @@ def as_text(report: FabricReport, colour: bool = False) -> str:
 
 
 def _lines(report: FabricReport, paint: Paint) -> Iterator[str]:
-    found = verdict(report)
+    found = report.verdict
     there = [one for one in report.members if one.lost is None]
     what = f"{counted(len(there), 'node')}, {counted(len(report.rates), 'flow')} in {report.seconds:.0f} s"
     yield f"{paint(found.upper(), found)}  {what}"

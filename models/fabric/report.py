@@ -51,6 +51,13 @@ class FabricReport(Struct, frozen=True, kw_only=True):
     places: Mapping[str, str] = field(default_factory=dict)  # of the subjects of causes: "node5/eth1" -> "leaf3 swp12"
     not_measured: tuple[str, ...] = ()
 
+    @property
+    def verdict(self) -> Verdict:
+        """Degraded with a fault, else unknown if a node is missing or no pair was measured."""
+        if faults(self.causes):
+            return "degraded"
+        return "unknown" if not self.rates or any(one.lost for one in self.members) or self.not_measured else "ok"
+
 
 def node_findings(report: FabricReport, node: str) -> Iterator[Finding]:
     """The causes that are this node or its port. Only a cause that was confirmed is certain."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from linkgauge.exporters.formats.fabric import as_json, as_text, verdict
+from linkgauge.exporters.formats.fabric import as_json, as_text
 from linkgauge.models.fabric.localization import Cause
 from linkgauge.models.fabric.report import FabricReport, Member, Rate, node_findings
 from linkgauge.models.fabric.wiring import Pair, Port
@@ -72,10 +72,10 @@ def test_json_holds_the_report() -> None:
 
 def test_the_verdict_is_never_ok_with_a_gap() -> None:
     good = msgspec.structs.replace(REPORT, members=REPORT.members[:1], causes=(), not_measured=())
-    assert verdict(REPORT) == "degraded"
-    assert verdict(good) == verdict(msgspec.structs.replace(good, causes=(SHARED,))) == "ok"
+    assert REPORT.verdict == "degraded"
+    assert good.verdict == msgspec.structs.replace(good, causes=(SHARED,)).verdict == "ok"
     for gap in ({"members": REPORT.members}, {"rates": ()}, {"not_measured": ("a",)}):
-        assert verdict(msgspec.structs.replace(good, **gap)) == "unknown"
+        assert msgspec.structs.replace(good, **gap).verdict == "unknown"
 
 
 def test_only_a_confirmed_port_or_node_is_a_certain_finding_of_its_node() -> None:
