@@ -22,8 +22,8 @@ UNEXPLAINED = "unexplained"  # case of a finding: a line of a log reports a faul
 Origin: TypeAlias = Literal["live", "capture", "dumps"]
 Context: TypeAlias = Literal["host", "job", "dumps"]
 # Independent evidence of what a value should be, most trusted first: site file, machine type, product, equal devices,
-# the past of this node (acceptance or an earlier boot), a measured rate.
-Corroboration: TypeAlias = Literal["site", "profile", "product", "cohort", "baseline", "load"]
+# the past of this node (acceptance or an earlier boot).
+Corroboration: TypeAlias = Literal["site", "profile", "product", "cohort", "baseline"]
 # What a finding costs jobs: nothing, a factor (impact), that no job can use all GPUs, or nobody knows.
 Cost: TypeAlias = Literal["none", "slower", "cannot run", "unknown"]
 COSTS: tuple[Cost, ...] = ("cannot run", "slower", "unknown", "none")

@@ -16,7 +16,6 @@ _BY: Mapping[Corroboration, str] = {
     "product": "product",
     "cohort": "cohort",
     "baseline": "history",
-    "load": "load",
 }
 _AREAS = {  # by the beginning of a code
     "PCIe links": ("pcie-", "iommu-"),

@@ -22,7 +22,6 @@ BASES: Mapping[Corroboration, Basis] = {  # what a finding names as the basis of
     "product": "capability",
     "cohort": "kin",
     "baseline": "baseline",
-    "load": "capability",
 }
 EVIDENCE: Mapping[Basis, Corroboration] = {  # the kind of evidence that an expectation of this basis is
     "site": "site",
