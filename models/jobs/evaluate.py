@@ -17,17 +17,17 @@ from ..report import Finding, Job, JobRate, Profile, Report, worst_cost
 from ..site.schema import Site
 from ..training.cluster import Cluster
 from .expected import Rate, implausible, judged, rate_of, shape_of
-from .findings import late_finding
-from .late import Late, Shown, late_host, late_unit
+from .findings import straggler_finding
 from .localization import parts_of
 from .log import Communicator, JobLog, Kind
 from .not_judged import gaps_of
 from .placement import Place, Row, Unit, places_of, units_of
 from .rates import array_size
 from .slow_links import slow_links
-from .step_cost import of_late
+from .step_cost import of_stragglers
+from .straggler_causes import Cause, straggler_causes
+from .stragglers import NoStraggler, Straggler, straggling_host, straggling_rank
 from .timing import Table, table_of, taken_of
-from .waiting import Cause, causes_of
 
 _COLLECTIVES = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall"})
 _LEAST = 16 * MIB  # bytes of an array; of smaller ones latency decides, not bandwidth
@@ -61,7 +61,7 @@ def evaluate_job(
     measured = [replace(one, tables={}) if one.communicator.id in wrong else one for one in measured]
     rates = judged([one for one in every if one.communicator.id not in wrong], cluster, log.averaged)
     parts = {one.communicator.id: parts_of(one.places) for one in measured if one.tables}
-    found = [*slow_links(parts, rates), *_late_ranks(measured, rates, log.averaged)]
+    found = [*slow_links(parts, rates), *_stragglers(measured, rates, log.averaged)]
     gaps = tuple(gaps_of(log, rates, wrong, cluster))
     empty = assemble((), site or Site(), now, origin="dumps")
     named = [replace(one, device=one.subject, silenced=silenced(empty, one)) for one in found]
@@ -100,26 +100,26 @@ def _rates(measured: Sequence[Measured]) -> Iterator[Rate]:
                 yield rate_of(one.communicator, kind, shape, taken_of(one.communicator, kind, table))
 
 
-def _late_ranks(measured: Sequence[Measured], rates: Sequence[Rate], averaged: bool) -> Iterator[Finding]:
+def _stragglers(measured: Sequence[Measured], rates: Sequence[Rate], averaged: bool) -> Iterator[Finding]:
     """One finding for each rank or host that the others wait for."""
     by_id = {one.communicator.id: one for one in measured}
-    of_unit, of_host = dict[str, Late | Shown](), dict[str, Late | Shown]()
+    of_unit, of_host = dict[str, Straggler | NoStraggler](), dict[str, Straggler | NoStraggler]()
     for name, one in by_id.items():
-        for find, found in ((late_unit, of_unit), (late_host, of_host)) if one.tables else ():
+        for find, found in ((straggling_rank, of_unit), (straggling_host, of_host)) if one.tables else ():
             found[name] = find(name, tuple(one.tables.values()), one.units, one.operations, averaged)
     slow = defaultdict[str, float](float)
     for rate in rates:
         if rate.missed is not None:
             slow[rate.communicator.id] += rate.lost
     units = {name: frozenset(one.units.values()) for name, one in by_id.items()}
-    for cause in causes_of(units, of_unit, of_host, slow):
-        impact = of_late(cause.late, {name: one.communicator for name, one in by_id.items()})
-        yield late_finding(cause, _marks(cause, by_id), impact)
+    for cause in straggler_causes(units, of_unit, of_host, slow):
+        impact = of_stragglers(cause.stragglers, {name: one.communicator for name, one in by_id.items()})
+        yield straggler_finding(cause, _marks(cause, by_id), impact)
 
 
 def _marks(cause: Cause, by_id: Mapping[str, Measured]) -> float | None:
     """The time, in seconds since 1970, after which a rank became late; None: from the start, or not known."""
-    for one in cause.late:
+    for one in cause.stragglers:
         if one.first is not None:
             return by_id[one.communicator].communicator.time_before(one.first)
     return None

@@ -10,11 +10,11 @@ from ..facts.units import as_gigabytes, as_size, as_utc
 from ..report import Finding
 from .candidates import any_of, in_words, next_measurement
 from .expected import Rate
-from .late import Late
 from .localization import Located, Part
 from .placement import Unit
 from .step_cost import of_links
-from .waiting import Cause
+from .straggler_causes import Cause
+from .stragglers import Straggler
 
 _MOST_NAMED = 8
 _MOST_EVIDENCE = 6
@@ -107,17 +107,18 @@ def _hosts(parts: Sequence[Part], hosts: Collection[str]) -> Collection[str]:
     return own if own and "" not in own else hosts
 
 
-def late_finding(cause: Cause, since: float | None, impact: Mapping[str, float]) -> Finding:
+def straggler_finding(cause: Cause, since: float | None, impact: Mapping[str, float]) -> Finding:
     """A rank for which the others wait, or the ranks of one node, or several of which any can be the cause.
 
     `impact`: how many times longer a step takes.
     """
-    one, host = max(cause.late, key=lambda late: late.waits), cause.host
-    first = cause.whose[0]
-    who = f"{first.process} on {host}" if isinstance(first, Unit) and len(cause.whose) == 1 else f"a process on {host}"
-    hosts = sorted({each if isinstance(each, str) else each.host for each in cause.whose})
+    one, host = max(cause.stragglers, key=lambda each: each.waits), cause.host
+    first = cause.members[0]
+    process = first.process if isinstance(first, Unit) and len(cause.members) == 1 else "a process"
+    who = f"{process} on {host}"
+    hosts = sorted({each if isinstance(each, str) else each.host for each in cause.members})
     named = any_of(hosts)
-    ranks = "; ".join(_ranks(late) for late in cause.late[:_MOST_NAMED])
+    ranks = "; ".join(_ranks(each) for each in cause.stragglers[:_MOST_NAMED])
     from_number = f", from operation {one.first} on" if one.first is not None else ""
     return Finding(
         code="node-slow",
@@ -139,18 +140,18 @@ def late_finding(cause: Cause, since: float | None, impact: Mapping[str, float])
         cost="slower" if impact else "unknown",
         case="rank",
         since=as_utc(since) if since else None,
-        evidence=tuple(Evidence(_ranks(late), _waited(late)) for late in cause.late[:_MOST_EVIDENCE]),
+        evidence=tuple(Evidence(_ranks(each), _waited(each)) for each in cause.stragglers[:_MOST_EVIDENCE]),
         remedy=None if host else _HOW_LATE.format(hosts=any_of(hosts)),
     )
 
 
-def _ranks(late: Late) -> str:
-    several = ", ".join(map(str, late.ranks[:_MOST_NAMED]))
-    return f"rank {several} of {late.communicator}"
+def _ranks(one: Straggler) -> str:
+    several = ", ".join(map(str, one.ranks[:_MOST_NAMED]))
+    return f"rank {several} of {one.communicator}"
 
 
-def _waited(late: Late) -> str:
-    return f"last in {late.share:.0%}; the others wait {_milliseconds(late.waits)} of {_milliseconds(late.of)}"
+def _waited(one: Straggler) -> str:
+    return f"last in {one.share:.0%}; the others wait {_milliseconds(one.waits)} of {_milliseconds(one.of)}"
 
 
 def _medians(rates: Sequence[Rate]) -> tuple[float, float, str]:

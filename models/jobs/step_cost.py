@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from .expected import Rate
-from .late import Late
 from .log import Communicator
+from .stragglers import Straggler
 
 STEP = "step"  # the name of a step beside the names of operations
 _MOST = 0.95  # share of a step that can be lost; the clocks of dumps are no better
@@ -29,9 +29,9 @@ def of_links(rates: Sequence[Rate]) -> Mapping[str, float]:
     return {**found, **_step(sum(lost.values()))}
 
 
-def of_late(late: Iterable[Late], communicators: Mapping[str, Communicator]) -> Mapping[str, float]:
+def of_stragglers(stragglers: Iterable[Straggler], communicators: Mapping[str, Communicator]) -> Mapping[str, float]:
     """The same for the time that other ranks wait. Each communicator waits for the same late rank."""
-    whole = [(one, seconds_of(communicators[one.communicator])) for one in late]
+    whole = [(one, seconds_of(communicators[one.communicator])) for one in stragglers]
     return _step(max((one.total / seconds for one, seconds in whole if seconds), default=0.0))
 
 

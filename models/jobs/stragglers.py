@@ -18,8 +18,8 @@ from .timing import Table
 if TYPE_CHECKING:
     from .timing import Times
 
-Who: TypeAlias = Unit | str  # a GPU, or a host
-Shown: TypeAlias = Literal["nobody", "unknown"]  # who is late; unknown: too few operations to tell
+RankOrHost: TypeAlias = Unit | str  # a GPU, or a host
+NoStraggler: TypeAlias = Literal["none", "too few operations"]
 Units: TypeAlias = Mapping[int, Unit]  # of each rank
 
 _FEWEST = 8  # operations in which a late rank is the last
@@ -30,11 +30,11 @@ _LONGEST, _LONG = 0.9, 0.5  # a quantile of the waits, and the share of it from 
 _AVERAGED = 0.25  # the same, if only means of windows are known
 
 
-class Late(Struct, frozen=True):
+class Straggler(Struct, frozen=True):
     """A rank, or a host, that is late in a communicator. `waits`: seconds that others wait for it in one operation."""
 
     communicator: str
-    who: Who
+    member: RankOrHost
     ranks: tuple[int, ...]
     share: float  # of the operations in which it is the last
     waits: float
@@ -43,29 +43,29 @@ class Late(Struct, frozen=True):
     first: int | None  # number of the first operation in which it is late; None: from the start
 
 
-def late_unit(
+def straggling_rank(
     name: str, tables: Sequence[Table], units: Mapping[int, Unit], count: float, averaged: bool
-) -> Late | Shown:
+) -> Straggler | NoStraggler:
     """The rank that is late in a communicator. `count`: operations of one rank."""
-    return _late(name, tables, lambda rank: units[rank], count, averaged)
+    return _straggler(name, tables, lambda rank: units[rank], count, averaged)
 
 
-def late_host(
+def straggling_host(
     name: str, tables: Sequence[Table], units: Mapping[int, Unit], count: float, averaged: bool
-) -> Late | Shown:
+) -> Straggler | NoStraggler:
     """The host whose ranks are late in a communicator."""
     if len({unit.host for unit in units.values()}) < 2:
-        return "nobody"
-    return _late(name, tables, lambda rank: units[rank].host, count, averaged)
+        return "none"
+    return _straggler(name, tables, lambda rank: units[rank].host, count, averaged)
 
 
-def _late(
-    name: str, tables: Sequence[Table], who_of: Callable[[int], Who], count: float, averaged: bool
-) -> Late | Shown:
+def _straggler(
+    name: str, tables: Sequence[Table], member_of: Callable[[int], RankOrHost], count: float, averaged: bool
+) -> Straggler | NoStraggler:
     import numpy as np
 
     tables = [one for one in tables if one.ranks == tables[0].ranks]
-    owners = [who_of(rank) for rank in tables[0].ranks]
+    owners = [member_of(rank) for rank in tables[0].ranks]
     names = sorted(set(owners), key=str)
     owner = np.array([names.index(one) for one in owners]) if len(names) < len(owners) else np.arange(len(owners))
     names = names if len(names) < len(owners) else owners
@@ -76,7 +76,7 @@ def _late(
     own = owner == chosen
     others = times[~own]
     if len(others) == 0:
-        return "unknown"
+        return "too few operations"
     usual = np.median(others, axis=0)
     waits, whole = float(np.median(usual - times[own].min(axis=0))), float(np.median(usual))
     if averaged:
@@ -84,13 +84,13 @@ def _late(
     else:
         least = _least(times.shape[1], own.mean())
         if least > times.shape[1] and waits >= _WAITS * whole:
-            return "unknown"
+            return "too few operations"
         sure = last[chosen] >= least and waits >= _WAITS * whole
     if not sure:
-        return "nobody"
-    return Late(
+        return "none"
+    return Straggler(
         communicator=name,
-        who=names[chosen],
+        member=names[chosen],
         ranks=tuple(rank for rank, one in zip(tables[0].ranks, own.tolist(), strict=True) if one),
         share=float(last[chosen]) / times.shape[1],
         waits=waits,
