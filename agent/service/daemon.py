@@ -91,7 +91,7 @@ class Daemon:
         changed = bool(before) and before != self._signs
         intervals = Intervals(self.every, seconds(self.config.slow), seconds(self.config.discovery))
         due_sources = due(SOURCES, self.last_runs, intervals, began, changed)
-        further = self.jobs(self.config)
+        further = self.jobs.sources(self.config)
         if any(source.interval is Interval.DISCOVERY for source in due_sources):
             self.forget()
             further.append(Source("identities", read_identities))

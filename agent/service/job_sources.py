@@ -18,7 +18,7 @@ class JobSources:
         self._folder: str | None = None
         self._read: Callable[[Host], Iterator[Record]] | None = None
 
-    def __call__(self, config: Config) -> list[Source]:
+    def sources(self, config: Config) -> list[Source]:
         """One source, or none."""
         folder = config.jobs.inspector
         if folder != self._folder:
@@ -27,5 +27,5 @@ class JobSources:
 
 
 def _nothing(host: Host) -> Iterator[Record]:
-    """A source without records: those of the folder before end with it."""
+    """A source without records, so that the service drops the records of the folder before."""
     yield from ()

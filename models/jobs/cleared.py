@@ -1,8 +1,9 @@
-"""Which parts of a cluster the communicators that are not slow clear.
+"""Which parts of a cluster are good, because healthy communicators use them.
 
-Equal communicators that differ share what does not explain the difference. All of them can be slow because of a part
-that all use. So for communicators of another kind, only what they do not all use is cleared, or what the rate of the
-machine type clears.
+Equal communicators run the same collective over the same number of ranks and hosts. If one of them is slower than the
+others, the parts of the faster ones do not explain it. All equal communicators can be slow because of a part that all
+of them use. So for other groups, a part is good only if not all equal communicators use it, or if a communicator that
+reaches the rate of the machine type uses it.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ _HEALTHY = 0.9  # of the rate of equal communicators: slower ones clear no part
 Parts = frozenset[Part]
 
 
-class Cleared(Struct, frozen=True, dict=True):
-    """Asked for the parts that are cleared for communicators of one kind and shape."""
+class ClearedParts(Struct, frozen=True, dict=True):
+    """The parts of the cluster that healthy communicators prove to be good. Keys: kind and shape of equal ones."""
 
-    own: Mapping[object, Parts]  # by communicators of this kind and shape
-    others: Mapping[object, Parts]  # for all other ones
+    own: Mapping[object, Parts]  # proven for communicators of this kind and shape
+    others: Mapping[object, Parts]  # proven by them for all other communicators
 
-    def __call__(self, equal: object) -> Parts:
-        """The parts that do not explain why these communicators are slow."""
+    def for_group(self, equal: object) -> Parts:
+        """The parts that do not explain why communicators of this kind and shape are slow."""
         return self.own.get(equal, frozenset()) | self._of_all
 
     @cached_property
@@ -35,8 +36,8 @@ class Cleared(Struct, frozen=True, dict=True):
         return frozenset[Part]().union(*self.others.values())
 
 
-def cleared_by(rates: Iterable[Rate], parts: Mapping[str, Parts]) -> Cleared:
-    """What the healthy ones of these communicators (id -> its parts) clear."""
+def cleared_by(rates: Iterable[Rate], parts: Mapping[str, Parts]) -> ClearedParts:
+    """The parts that the healthy ones of these communicators (id -> its parts) prove to be good."""
     equal = defaultdict[object, list[Rate]](list)
     for one in rates:
         equal[one.kind, one.shape].append(one)
@@ -46,11 +47,11 @@ def cleared_by(rates: Iterable[Rate], parts: Mapping[str, Parts]) -> Cleared:
         healthy = [one for one in several if _is_healthy(one)]
         own[key] = _cleared(healthy, parts)
         others[key] = (own[key] - common) | _cleared([one for one in several if _is_as_fast(one)], parts)
-    return Cleared(own, others)
+    return ClearedParts(own, others)
 
 
 def _cleared(healthy: Iterable[Rate], parts: Mapping[str, Parts]) -> Parts:
-    """Between nodes NICs limit: links inside a node may still be slow."""
+    """The parts of healthy communicators. Between nodes the NICs limit the rate, so NVLinks can still be slow."""
     found = set[Part]()
     for one in healthy:
         across = one.shape.hosts > 1
@@ -65,6 +66,6 @@ def _is_healthy(one: Rate) -> bool:
 
 
 def _is_as_fast(one: Rate) -> bool:
-    """Whether it reaches what good machines of the type reach. Slower ones can be well, or not."""
+    """Whether it reaches the typical rate of the machine type. A slower one can be healthy, or not."""
     model = next((each for each in one.expected if each.basis != "kin"), None)
     return model is not None and one.missed is None and one.observed >= model.typical

@@ -1,6 +1,6 @@
 """Which part of the cluster slow communicators have in common.
 
-A communicator is as slow as the slowest link that it uses. cleared.py tells which parts are well. Of the other parts,
+A communicator is as slow as the slowest link that it uses. cleared.py tells which parts are good. Of the other parts,
 the one that explains most slow communicators comes first, then the next for the rest. If several parts explain the
 rest, one that explains why a communicator is even slower than others comes first.
 models/diagnosis/localization.py does the same for flows on the routes of one node.

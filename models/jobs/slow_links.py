@@ -25,7 +25,7 @@ def slow_links(parts: Mapping[str, frozenset[Part]], rates: Sequence[Rate]) -> I
     uniform = [one for one in rates if is_uniform(one) and one.communicator.id not in slow]
     cleared, explained = cleared_by(rates, parts), set[str]()
     also = _slow(parts, _by_communicator(uniform))
-    for located in localize(_slow(parts, slow, uniform), also, cleared):
+    for located in localize(_slow(parts, slow, uniform), also, cleared.for_group):
         explained |= located.communicators
         names = sorted(located.communicators)
         yield localized_finding(located, [one for name in names for one in slow.get(name, ())], _hosts(names, parts))
@@ -35,7 +35,7 @@ def slow_links(parts: Mapping[str, frozenset[Part]], rates: Sequence[Rate]) -> I
             rest[one.kind, one.shape].append(one)
     for key, several in rest.items():
         names = [one.communicator.id for one in several]
-        common = frozenset.intersection(*(parts[name] for name in names)).difference(cleared(key))
+        common = frozenset.intersection(*(parts[name] for name in names)).difference(cleared.for_group(key))
         yield uniform_finding(several, widest(sorted(common)), _hosts(names, parts))
 
 
