@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ...exporters.text.vocabulary import counted
 from ...models.fabric.confirmation import MOST, confirmed, next_flows, undecided
-from ...models.fabric.localization import Cause, Measured, localize, usual_rates
+from ...models.fabric.fabric_localization import Cause, Measured, localize, usual_rates
 from ...models.fabric.plan import PAUSE, Plan, Round, packed, plan
 from ...models.fabric.report import FabricReport
 from ...models.fabric.wiring import Port, Wiring, merged, named, of_rails

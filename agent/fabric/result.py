@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from msgspec import Struct
 
-from ...models.fabric.localization import Cause
+from ...models.fabric.fabric_localization import Cause
 from ...models.fabric.report import FabricReport, Member, Rate
 from ...models.fabric.wiring import Port, Wiring
 from ...models.facts.units import as_utc

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from ...models.fabric.localization import Measured
+from ...models.fabric.fabric_localization import Measured
 from ...models.fabric.plan import Plan, Round
 from ...models.fabric.wiring import Pair
 from ...probes.measure.network.tcp_stream import KEY

@@ -15,6 +15,7 @@ from ..bandwidth.peer_flows import noise
 from ..facts.records import Flow
 from ..graph.flow_paths import hops_of
 from ..graph.routes import Route
+from ..graph.set_cover import smallest_cover
 from ..graph.topology import Topology
 from ..inventory.snapshot import Snapshot
 from ..report import Level
@@ -56,19 +57,16 @@ def localize(snapshot: Snapshot, levels: Collection[Level], slow: Collection[Flo
         for candidate in dict.fromkeys(candidates_of(snapshot, flow)):
             over[candidate].append(flow)
     uncleared = {one: flows for one, flows in over.items() if not _is_cleared(flows, left, seen)}
-    while True:
-        covered = {one: frozenset(flow for flow in left if flow in flows) for one, flows in uncleared.items()}
-        most = max(map(len, covered.values()), default=0)
-        if most < _FEWEST:
-            return
-        best = [one for one, flows in covered.items() if len(flows) == most]
-        ends = {end for flow in left for end in _ends(snapshot.topology, flow)}
-        first = min(
-            best, key=lambda one: (len(uncleared[one]), _PREFERRED.index(one.kind), ends.isdisjoint(one.names), one)
-        )
-        others = (one for one in best if one != first and one.kind == first.kind and covered[one] == covered[first])
-        yield Localization(first, tuple(others), tuple(flow for flow in left if flow in covered[first]))
-        left = [flow for flow in left if flow not in covered[first]]
+    ends = {flow: frozenset(_ends(snapshot.topology, flow)) for flow in left}
+
+    def rank(one: Candidate, remaining: Collection[Flow]) -> tuple[object, ...]:
+        inner = all(ends[flow].isdisjoint(one.names) for flow in remaining)
+        return len(uncleared[one]), _PREFERRED.index(one.kind), inner, one
+
+    for choice in smallest_cover(left, uncleared, rank, _FEWEST):
+        first, flows = choice.candidate, choice.explained
+        equal = (one for one, own in choice.covered.items() if one.kind == first.kind and own == flows)
+        yield Localization(first, tuple(one for one in equal if one != first), tuple(f for f in left if f in flows))
 
 
 class _Seen(Struct, frozen=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from ..facts.averages import median
-from .localization import Cause, Measured, joined, usual_rates
+from .fabric_localization import Cause, Measured, joined, usual_rates
 from .wiring import Pair
 
 MOST = 24  # flows that run alone; each takes as long as a round of the plan

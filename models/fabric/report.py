@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from ..facts.records import Evidence
 from ..facts.units import as_gigabytes
 from ..report import Finding, Verdict
-from .localization import Cause
+from .fabric_localization import Cause
 
 SCHEMA: Literal["linkgauge.fabric/1"] = "linkgauge.fabric/1"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .localization import Part
+from .job_localization import Part
 
 _MOST_NAMED = 8
 _WORDS = {

@@ -15,7 +15,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from .expected import Rate
-from .localization import Part
+from .job_localization import Part
 
 _HEALTHY = 0.9  # of the rate of equal communicators: slower ones clear no part
 Parts = frozenset[Part]

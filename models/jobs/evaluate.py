@@ -18,7 +18,7 @@ from ..site.schema import Site
 from ..training.cluster import Cluster
 from .expected import Rate, implausible, judged, rate_of, shape_of
 from .findings import straggler_finding
-from .localization import parts_of
+from .job_localization import parts_of
 from .log import Communicator, JobLog, Kind
 from .not_judged import gaps_of
 from .placement import Place, Row, Unit, places_of, units_of

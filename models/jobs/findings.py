@@ -10,7 +10,7 @@ from ..facts.units import as_gigabytes, as_size, as_utc
 from ..report import Finding
 from .candidates import any_of, in_words, next_measurement
 from .expected import Rate
-from .localization import Located, Part
+from .job_localization import Located, Part
 from .placement import Unit
 from .step_cost import of_links
 from .straggler_causes import Cause

@@ -13,7 +13,7 @@ from ..report import Finding
 from .cleared import cleared_by
 from .expected import Rate
 from .findings import localized_finding, uniform_finding
-from .localization import Part, Slow, localize, widest
+from .job_localization import Part, Slow, localize, widest
 
 _SAME, _ERRORS = 0.1, 4  # share, and standard errors, by which rates differ at least
 _FAR = 0.8  # of the lowest rate of the machine type; its error is the same for all equal communicators

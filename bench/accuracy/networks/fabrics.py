@@ -15,7 +15,7 @@ from random import Random
 from msgspec import Struct
 
 from linkgauge.models.fabric.confirmation import MOST, confirmed, next_flows
-from linkgauge.models.fabric.localization import Cause, Direction, Measured, Part, localize
+from linkgauge.models.fabric.fabric_localization import Cause, Direction, Measured, Part, localize
 from linkgauge.models.fabric.plan import Round, plan
 from linkgauge.models.fabric.wiring import Pair, Wiring
 from linkgauge.models.facts.records import Flow

@@ -23,7 +23,7 @@ from typing import Any
 
 from bench.accuracy.networks.fabrics import KINDS, drawn
 from bench.accuracy.networks.fabrics import RATE as HEALTHY
-from linkgauge.models.fabric.localization import Part
+from linkgauge.models.fabric.fabric_localization import Part
 from linkgauge.models.fabric.wiring import Wiring
 
 RATE = 60.0  # Mbit/s: little for a processor, so that its load does not decide

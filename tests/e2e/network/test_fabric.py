@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bench.accuracy.networks.leaves import Unavailable, leaves, locks, namespace, started, subjects, topology
-from linkgauge.models.fabric.localization import Part
+from linkgauge.models.fabric.fabric_localization import Part
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]

@@ -11,7 +11,7 @@ import pytest
 
 from bench.accuracy.networks.leaves import Unavailable, address, leaves, locks, namespace, topology
 from linkgauge.agent.state import status_file
-from linkgauge.models.fabric.localization import Part
+from linkgauge.models.fabric.fabric_localization import Part
 from linkgauge.models.site.schema import Site
 from tests.support.nodes.described import node, report_of
 from tests.support.programs import slurm_here

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bench.accuracy.networks import fabrics
 from bench.accuracy.networks.fabrics import DISTURBED, KINDS, RATE, Fabric, drawn, found, measured, right, two_leaves
 from linkgauge.models.fabric.confirmation import confirmed, next_flows, undecided
-from linkgauge.models.fabric.localization import Direction, Measured, Part, joined, localize
+from linkgauge.models.fabric.fabric_localization import Direction, Measured, Part, joined, localize
 from linkgauge.models.fabric.plan import plan
 from linkgauge.models.fabric.wiring import Pair, Port, Wiring
 

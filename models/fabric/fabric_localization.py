@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ..facts.averages import median
 from ..graph.path_types import natural
+from ..graph.set_cover import smallest_cover
 from .wiring import Pair, Wiring
 
 Kind: TypeAlias = Literal["port", "node", "uplink", "leaf", "pair"]
@@ -138,23 +139,22 @@ def localize(measured: Sequence[Measured], wiring: Wiring) -> tuple[Cause, ...]:
     loads = _loads(measured, frozenset(slow), wiring)
     possible = {part: _full(flows, part, loads, usual) for part, flows in loads.slow.items()}
     left, found = slow, list[Cause]()
-    while left:
-        covered = {part: [one for one in left if one in flows] for part, flows in possible.items()}
-        most = max(map(len, covered.values()), default=0)
-        if most < _FEWEST:
-            break
-        best = [part for part, flows in covered.items() if len(flows) == most]
-        first = min(best, key=lambda part: (_PREFERRED.index(part.kind), part))
-        equal = [part for part in best if part.kind == first.kind and covered[part] == covered[first]]
-        explained = [one for one in left if one in loads.slow[first]]  # also those that scatter more
-        found.append(_cause(equal, explained, loads.carried, usual))
-        left = [one for one in left if one not in explained]
+    # A cause explains flows that scatter more, too: `loads.slow` has them.
+    for choice in smallest_cover(slow, possible, _preference, _FEWEST, explains=loads.slow):
+        first, covered = choice.candidate, choice.covered
+        equal = [part for part, own in covered.items() if part.kind == first.kind and own == covered[first]]
+        found.append(_cause(equal, [one for one in left if one in choice.explained], loads.carried, usual))
+        left = [one for one in left if one not in choice.explained]
     explained_pairs = {pair for one in found for pair in one.pairs}
     weak = {(one.direction, one.names) for one in _weak_ports(measured, usual)}
     others = _weak_ports([one for one in measured if one.pair not in explained_pairs], usual)
     found += [one for one in others if (one.direction, one.names) in weak]
     found += [_pair(one, usual) for one in left if usual[one.pair.sender.rail].steady]
     return tuple(sorted(found, key=_first))
+
+
+def _preference(part: Part, remaining: object) -> tuple[int, Part]:
+    return _PREFERRED.index(part.kind), part
 
 
 def inferred(measured: Sequence[Measured]) -> Wiring:

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ..facts.averages import median
+from ..graph.set_cover import smallest_cover
 from .placement import Place
 
 PartKind: TypeAlias = Literal["nic", "rail", "leaf", "node", "gpu-link", "nvlink"]
@@ -93,27 +94,26 @@ def localize(
     for name, one in (*slow.items(), *also.items()):
         for part in one.parts.difference(cleared(one.equal)):
             over[part].add(name)
-    found = list(_fewest(set(slow), {*slow, *also}, over))
+    found = list(_fewest(slow, also.keys() - slow.keys(), over))
     single = [over[one.parts[0]] for one in found if len(one.parts) == 1]
     slower = {name for names in single for name in slower_than_others({one: slow[one] for one in names & slow.keys()})}
     return [Located(_that_explain(slower, one.parts, over), one.communicators) for one in found]
 
 
-def _fewest(left: set[str], unexplained: set[str], over: Mapping[Part, set[str]]) -> Iterator[Located]:
-    """The part that explains most, then the next for the rest."""
-    while left:
-        covered = {part: (len(names & left), len(names & unexplained)) for part, names in over.items()}
-        most = max(covered.values(), default=(0, 0))
-        if not most[0]:
-            yield Located((), frozenset(left))
-            return
-        best = [part for part, counts in covered.items() if counts == most]
-        first = min(best, key=lambda part: (_WIDEST.index(part.kind), part))
-        explained = over[first] & unexplained
-        alike = [part for part in best if over[part] & left & explained]
-        yield Located(tuple(widest(alike)), frozenset(explained))
-        left -= explained
-        unexplained -= explained
+def _fewest(slow: Collection[str], also: Collection[str], over: Mapping[Part, set[str]]) -> Iterator[Located]:
+    """The part that explains most, then the next for the rest, and at last the communicators that no part explains."""
+    left = frozenset(slow)
+    for choice in smallest_cover(slow, over, _preference, optional=also):
+        own = choice.covered[choice.candidate] & left
+        alike = [part for part, names in choice.covered.items() if names & own]
+        yield Located(tuple(widest(alike)), choice.explained)
+        left -= choice.explained
+    if left:
+        yield Located((), left)
+
+
+def _preference(part: Part, remaining: object) -> tuple[int, Part]:
+    return _WIDEST.index(part.kind), part
 
 
 def slower_than_others(slow: Mapping[str, Slow]) -> set[str]:
