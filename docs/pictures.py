@@ -33,7 +33,7 @@ def drawn(name: str) -> str:
     """The picture."""
     node, faults = PICTURES[name]
     described = (ROOT / "tests/nodes" / f"{node}.toml").read_text(encoding="utf-8")
-    report = diagnose(build(described + faults), SOURCES, measure_nothing, Site(cables=CABLES.get(name, {})))
+    report = diagnose(build(described + faults), SOURCES, measure_nothing, Site(cables=CABLES.get(name, {}))).report
     return as_svg(report)
 
 

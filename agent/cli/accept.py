@@ -21,7 +21,7 @@ from ..inputs import site_file
 from ..inputs.resolve import Input
 from ..inputs.site_file import BadInput
 from ..measuring.session import MeasurementOptions
-from ..pipeline.diagnose import examine
+from ..pipeline.diagnose import KnownState, diagnose
 from ..pipeline.renumbering import found_again, gpu_places, waiting
 from ..pipeline.source import Source
 from ..state import acceptance, inventory_file
@@ -42,14 +42,12 @@ def accept(
     earlier_inventory = inventory_file.of(root, source, state_dir, known)
     sources = (*target.readers, Source("serials", read_serials))
     with show_progress(sources, session.probes) as (readers, measured):
-        snapshot, before = examine(
+        snapshot, before = diagnose(
             target.host,
             readers,
             measured,
             site_file.site(site),
-            known.baseline,
-            accepted=known.at,
-            inventory=earlier_inventory,
+            KnownState(known.baseline, known.at, earlier_inventory),
         )
     warn_unread_dumps(snapshot)
     warn_forced(session)

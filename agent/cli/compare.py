@@ -63,7 +63,7 @@ def _side(path: str | None, site: str | None) -> Side:
     from ..inputs import site_file
     from ..inputs.report_file import read_report
     from ..measuring.session import NOTHING, MeasurementOptions
-    from ..pipeline.diagnose import examine
+    from ..pipeline.diagnose import diagnose
 
     if path is not None and (report := read_report(path)):
         return of_report(report)
@@ -72,4 +72,4 @@ def _side(path: str | None, site: str | None) -> Side:
     except site_file.BadInput as wrong:
         raise site_file.BadInput(str(wrong).removeprefix("--from ")) from None
     session = target.session(NOTHING if target.here else MeasurementOptions())
-    return of_snapshot(*examine(target.host, target.readers, session.probes, site_file.site(site)))
+    return of_snapshot(*diagnose(target.host, target.readers, session.probes, site_file.site(site)))

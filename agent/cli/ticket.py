@@ -10,7 +10,7 @@ from ...models.inventory.name_resolver import names_of, unknown
 from ..inputs import resolve as inputs
 from ..inputs import site_file
 from ..measuring.session import MeasurementOptions
-from ..pipeline.diagnose import examine
+from ..pipeline.diagnose import KnownState, diagnose
 from ..state import acceptance, inventory_file
 from .output.progress import show_progress
 from .output.reports import warn_unread_dumps, with_serials
@@ -30,8 +30,9 @@ def ticket(
     sources = with_serials(target.readers)
     known = acceptance.of(root, source, state_dir, target.host.now())
     before = inventory_file.of(root, source, state_dir, known)
+    state = KnownState(inventory=before)
     with show_progress(sources, target.session(options).probes) as (readers, measured):
-        snapshot, report = examine(target.host, readers, measured, site_file.site(site), inventory=before)
+        snapshot, report = diagnose(target.host, readers, measured, site_file.site(site), state)
     warn_unread_dumps(snapshot)
     found = [one.subject for one in report.findings]
     if subject not in ("node", *found) and not names_of(snapshot, subject):

@@ -20,7 +20,7 @@ from ..inputs import resolve
 from ..inputs.site_file import site
 from ..measuring.idle import busy_reason
 from ..measuring.session import NOTHING
-from ..pipeline.diagnose import examine
+from ..pipeline.diagnose import diagnose
 from .messages import Prepared, Rail
 
 
@@ -36,7 +36,7 @@ class NodeOptions(Struct, frozen=True, kw_only=True):
 def prepared(options: NodeOptions, local: str) -> Prepared:
     """The report of this node, its rails, and why it must not measure. `local`: its address to the coordinator."""
     target = resolve.of("/", ())
-    _, report = examine(target.host, target.readers, target.session(NOTHING).probes, site(options.site))
+    _, report = diagnose(target.host, target.readers, target.session(NOTHING).probes, site(options.site))
     busy = busy_reason(report, target.host, options.owner)
     heard = neighbours()
     rails = tuple(_heard(one, heard) for one in _rails(report, target.host, options.rails, local))

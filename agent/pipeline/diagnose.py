@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from operator import attrgetter
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...models.bandwidth.repeated_rates import BATCH, MOST, continued
+from ...models.bandwidth.repeated_rates import BATCH, MOST
 from ...models.diagnosis.hysteresis import Histories, settle
 from ...models.diagnosis.ignored import last_matched, silenced
 from ...models.diagnosis.reevaluation import obstacles
@@ -19,7 +17,7 @@ from ...models.diagnosis.repetition import Run as Repeated
 from ...models.diagnosis.repetition import again
 from ...models.evaluate import evaluate
 from ...models.facts.machine import Node
-from ...models.facts.records import Flow, Observation, Record
+from ...models.facts.records import Observation, Record
 from ...models.inventory.assemble import assemble
 from ...models.inventory.inventory import Inventory, completed, equal, same_machine
 from ...models.inventory.present import is_complete, present
@@ -28,6 +26,7 @@ from ...models.report import Context, Report
 from ...models.site.schema import Site
 from ...probes.host.host import Host
 from .hang_guard import collect_all
+from .past import recent_rates, thin
 from .renumbering import followed, found_again, gpu_places, new_names, records_followed
 from .run_source import collect, collect_each, without_shortages
 from .source import Source
@@ -35,9 +34,6 @@ from .source import Source
 Collector: TypeAlias = Callable[[Iterable[Source], Host], Mapping[str, tuple[Record, ...]]]
 Probes: TypeAlias = Callable[[Report, frozenset[Repeated]], Iterable[Source]]
 
-_MINUTE, _HOUR = 60.0, 3600.0
-_LONGEST = 48 * _HOUR  # limits the memory of a service
-_OLDEST_RATE = 30 * 24 * _HOUR
 _MOST_ROUNDS = 3 + 2 * (MOST - 1) // BATCH  # stages of a measurement, and repetitions of copies and of related ones
 
 
@@ -58,59 +54,50 @@ class Memory(Struct, frozen=True):
     ignored: Mapping[str, float] = field(default_factory=dict)  # entry of [ignore] -> when it matched a finding last
 
 
+class KnownState(Struct, frozen=True):
+    """What is known of a node before it is read. Times in seconds since 1970."""
+
+    baseline: Sequence[Observation] = ()  # of the time at which the node was accepted
+    accepted: float | None = None  # when the node was marked as good
+    inventory: Inventory | None = None  # what was there before
+    context: Context = "host"  # "job": the process runs under the limits of a job
+
+
+class Diagnosis(NamedTuple):
+    """The evaluated snapshot of a node, and its report."""
+
+    snapshot: Snapshot
+    report: Report
+
+
 def read_snapshot(host: Host, readers: Iterable[Source], site: Site) -> Snapshot:
     """Collect from all readers and return the snapshot, not evaluated."""
     return assemble(collect_all(readers, host), site, host.now(), origin=host.origin)
 
 
 def diagnose(
-    host: Host,
-    readers: Iterable[Source],
-    probes: Probes,
-    site: Site,
-    baseline: Iterable[Observation] = (),
-    context: Context = "host",
-    accepted: float | None = None,
-    inventory: Inventory | None = None,
-) -> Report:
-    """Return one report. `probes` selects what to measure next; it measures slow and undecided flows again.
-
-    `context` is "job" if the process runs under the limits of a job, else "host". `accepted` is the time at which the
-    node was marked as good, in seconds since 1970; `baseline` holds the observations of that time. `inventory` is what
-    was there before.
-    """
-    return examine(host, readers, probes, site, baseline, context, accepted, inventory)[1]
-
-
-def examine(
-    host: Host,
-    readers: Iterable[Source],
-    probes: Probes,
-    site: Site,
-    baseline: Iterable[Observation] = (),
-    context: Context = "host",
-    accepted: float | None = None,
-    inventory: Inventory | None = None,
-) -> tuple[Snapshot, Report]:
-    """As `diagnose`, and return the evaluated snapshot too."""
+    host: Host, readers: Iterable[Source], probes: Probes, site: Site, known: KnownState | None = None
+) -> Diagnosis:
+    """Read, measure and evaluate once. `probes` selects what to measure next: slow and undecided flows again."""
+    known = known or KnownState()
     read = collect_all(readers, host)
-    known = found_again(baseline, gpu_places(read))
+    baseline = found_again(known.baseline, gpu_places(read))
 
     def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
         snapshot = assemble(
             [*read, *measured],
             site,
             host.now(),
-            baseline=known,
+            baseline=baseline,
             origin=host.origin,
-            context=context,
-            accepted=accepted,
-            inventory=inventory,
+            context=known.context,
+            accepted=known.accepted,
+            inventory=known.inventory,
         )
         return snapshot, evaluate(snapshot)
 
     _, snapshot, report = _confirmed(host, probes, evaluated)
-    return snapshot, report
+    return Diagnosis(snapshot, report)
 
 
 def _confirmed(
@@ -236,58 +223,3 @@ def _silenced(histories: Histories, snapshot: Snapshot) -> Histories:
         )
         for key, history in histories.items()
     }
-
-
-def thin(records: Iterable[Record], now: float) -> tuple[Observation, ...]:
-    """Thin out earlier observations to what rules need, which also limits the memory of a service.
-
-    Each series keeps the first value of each minute in the last hour, and of each hour before that, up to 48 hours. A
-    run of equal values keeps only its first and its last value. Observations dated in the future are dropped.
-    """
-    series = defaultdict[tuple[Flow | str, str], list[Observation]](list)
-    oldest = now - _LONGEST
-    for one in records:
-        if isinstance(one, Observation) and oldest <= one.at <= now:
-            series[one.about, one.quantity].append(one)
-    return tuple(one for several in series.values() for one in _thinned(several, now))
-
-
-def recent_rates(past: Iterable[Record], measured: Iterable[Record], now: float) -> tuple[Observation, ...]:
-    """The last rates of each flow, as many as count, of the last 30 days. A changed rate ends those before it."""
-    before, latest = _rates(past, now), _rates(measured, now)
-    return tuple(
-        one
-        for flow in {**before, **latest}
-        for one in [*continued(before.get(flow, ()), latest.get(flow, ())), *latest.get(flow, ())][-MOST:]
-    )
-
-
-def _rates(records: Iterable[Record], now: float) -> Mapping[Flow, Sequence[Observation]]:
-    """The rates of the last 30 days, by flow."""
-    series = defaultdict[Flow, list[Observation]](list)
-    for one in records:
-        if not (isinstance(one, Observation) and isinstance(one.about, Flow) and one.quantity == "rate"):
-            continue
-        if now - _OLDEST_RATE <= one.at <= now:
-            series[one.about].append(one)
-    return series
-
-
-def _thinned(several: list[Observation], now: float) -> Iterable[Observation]:
-    """Thin out one series. In a service that runs for days, a cycle looks at ten thousand observations here."""
-    if len(several) == 1:
-        return several
-    several.sort(key=attrgetter("at"))
-    hour_ago = now - _HOUR
-    retained: list[Observation] = []
-    older = newer = None  # the values of the last two that are retained
-    last = 0.0  # the minute of the last one that is retained, or its hour as a negative number
-    for one in several:
-        at, value = one.at, one.value
-        span = at // _MINUTE if at > hour_ago else -1 - at // _HOUR
-        if older == newer == value:
-            retained[-1], last = one, span
-        elif span != last or not retained:
-            retained.append(one)
-            older, newer, last = newer, value, span
-    return retained

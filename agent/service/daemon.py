@@ -25,8 +25,9 @@ from ...probes.serials import read_identities
 from ..gate.decision import disabled_by
 from ..measuring.budget import budget_of
 from ..measuring.session import MeasurementOptions, Session
-from ..pipeline.diagnose import Memory, Probes, cycle, recent_rates
+from ..pipeline.diagnose import Memory, Probes, cycle
 from ..pipeline.hang_guard import HangGuard
+from ..pipeline.past import recent_rates
 from ..pipeline.registry import SOURCES
 from ..pipeline.source import Interval, Read, Source
 from ..state import acceptance, inventory_file, status_file

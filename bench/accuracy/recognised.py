@@ -37,7 +37,7 @@ def row(path: Path) -> Iterator[str]:
     yield ", ".join(f"{reader} {count}" for reader, count in _readers(path).items()) or "-"
     try:
         source = from_paths([str(path)])
-        report = diagnose(source.host, source.readers, measure_nothing, Site())
+        report = diagnose(source.host, source.readers, measure_nothing, Site()).report
     except BadInput as refused:
         yield f"refused: {refused}"
         return

@@ -248,7 +248,7 @@ def test_from_the_driver_to_the_findings(conf: Path) -> None:
     """All in child processes with the real packages: NVML lists the GPUs, CUDA is measured, sysfs is a file tree."""
     fault(conf, *(f"gpu.{number}.bus_id=0000:{0x31 + 2 * number:02x}:00.0" for number in range(8)))
     fault(conf, "gpu.3.h2d=27", "gpu.3.d2h=27", "gpu.5.p2p.6=120", "gpu.7.d2d=2100")
-    report = diagnose(Machine(build(BOARD)), SOURCES, once, Site())
+    report = diagnose(Machine(build(BOARD)), SOURCES, once, Site()).report
     found = [(one.code, one.subject) for one in report.findings if one.code in ("bandwidth-low", "measurement-invalid")]
     assert found == [("bandwidth-low", "0000:37:00.0"), ("bandwidth-low", "gpu5-gpu6"), ("measurement-invalid", "gpu7")]
     assert len(report.levels) == 16 + 8 + 8 + 7

@@ -94,7 +94,7 @@ def test_a_driver_that_fails_where_there_is_no_device(node: tuple[Machine, Path]
 
 def test_the_whole_report(node: tuple[Machine, Path]) -> None:
     host, _ = node
-    report = diagnose(host, SOURCES, measure_nothing, Site())
+    report = diagnose(host, SOURCES, measure_nothing, Site()).report
     assert [run.name for run in report.runs if not run.ok] == []
     assert sum(one.quantity == "processes" for one in report.observations) == 8
 

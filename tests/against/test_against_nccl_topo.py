@@ -64,7 +64,7 @@ def test_no_alarm(name: str) -> None:
     """No finding for wrong speeds in the files, and none for missing values."""
     path = FILES / name
     source = from_paths([str(path)])
-    report = diagnose(source.host, source.readers, measure_nothing, Site())
+    report = diagnose(source.host, source.readers, measure_nothing, Site()).report
     assert [(f.code, f.subject) for f in report.findings if f.severity != "info"] == []
     # A cloud's file gives the links that a machine should have, and one of GPUs without evidence shows no state either.
     bare = name.startswith(("aws_", "azure_")) or name == "rccl_topo_8p_90a.xml"

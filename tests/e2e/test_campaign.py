@@ -116,7 +116,7 @@ def with_fault(name: str, fault: str, path: str) -> Report:
         places, records = places_and_records(name)[source.name]
         kept = places.isdisjoint(touched)
         readers.append(replace(source, read=partial(_same, records)) if kept else source)
-    return diagnose(with_entry(node(name), path, FAULTS[fault]), readers, measure_nothing, Site())
+    return diagnose(with_entry(node(name), path, FAULTS[fault]), readers, measure_nothing, Site()).report
 
 
 @cache

@@ -166,7 +166,7 @@ def test_a_second_run_does_not_measure() -> None:
         assert why is None
         with locked() as other:
             assert other == f"another run measures this machine (process {os.getpid()})"
-        report = diagnose(Live(), (), Session(MeasurementOptions(force=True), Live()).probes, Site())
+        report = diagnose(Live(), (), Session(MeasurementOptions(force=True), Live()).probes, Site()).report
         assert [gap for gap in report.not_checked if gap.what != "idle"] == []  # of nothing that is known, nothing
         session = Session(MeasurementOptions(force=True), Live())
         gap = [one for source in session.probes(REPORT) for one in source.read(Live())][
@@ -265,7 +265,8 @@ def test_a_recorded_machine_says_what_was_measured_then() -> None:
     def read_numa(host: object) -> Iterator[Any]:
         yield Numa(key="numa0", cpus=(0, 1), memory=1 << 34)
 
-    (level,) = diagnose(host, (Source("numa", read_numa),), Session(MeasurementOptions(), host).probes, Site()).levels
+    session = Session(MeasurementOptions(), host)
+    (level,) = diagnose(host, (Source("numa", read_numa),), session.probes, Site()).report.levels
     assert (level.ends, level.observed) == (("numa0",), 2e10)
 
 

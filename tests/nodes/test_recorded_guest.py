@@ -23,7 +23,7 @@ RECORDED = Path(__file__).parent / "recorded" / "h100-guest.capture"
 
 def report(text: str) -> Report:
     recorded = parse(text)
-    return diagnose(recorded, SOURCES, Session(MeasurementOptions(), recorded).probes, Site())
+    return diagnose(recorded, SOURCES, Session(MeasurementOptions(), recorded).probes, Site()).report
 
 
 def with_host_copies(factor: float) -> str:

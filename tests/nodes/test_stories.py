@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.agent.pipeline.diagnose import Memory, Probes, cycle, diagnose, thin
+from linkgauge.agent.pipeline.diagnose import Memory, Probes, cycle, diagnose
+from linkgauge.agent.pipeline.past import thin
 from linkgauge.agent.pipeline.registry import measure_nothing
 from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.agent.pipeline.source import Source
@@ -215,7 +216,7 @@ def test_a_slow_copy_is_measured_again_before_it_is_said() -> None:
         todo = slow if report.levels else [("gpu0", "pci0000:00")]
         return [source_of(copy(ends, next(tries))) for ends in todo]
 
-    report = diagnose(Clock(), [source_of(*gpus_under_switches(2))], probes, Site())
+    report = diagnose(Clock(), [source_of(*gpus_under_switches(2))], probes, Site()).report
     assert report.findings == ()
     assert next(tries, None) is None
 
@@ -239,7 +240,7 @@ def test_a_small_loss_is_found_by_repetition_and_health_stays_health() -> None:
     node, named = [source_of(*gpus_under_switches(8))], []
     for seed in range(6):
         asked: list[int] = []
-        report = diagnose(Clock(), node, scattering(0.05 * (seed % 2), Random(seed), asked), Site())
+        report = diagnose(Clock(), node, scattering(0.05 * (seed % 2), Random(seed), asked), Site()).report
         named.append(found(report))
         assert asked[0] == 8
         assert len(asked) <= 1 + (MOST - 1) // BATCH + 1  # the last asks for nothing
@@ -253,7 +254,7 @@ def test_copies_that_agree_are_not_repeated() -> None:
         ends = [] if report.levels else [(f"gpu{gpu}", ROOT) for gpu in range(8)]
         return [source_of(*(copy(one, 55.4 + 0.1 * index) for index, one in enumerate(ends)))] if ends else []
 
-    assert diagnose(Clock(), [source_of(*gpus_under_switches(8))], probes, Site()).findings == ()
+    assert diagnose(Clock(), [source_of(*gpus_under_switches(8))], probes, Site()).report.findings == ()
 
 
 def test_a_state_that_explains_a_slow_copy_ends_its_repetition() -> None:
@@ -302,7 +303,7 @@ def test_a_source_that_breaks_off_leaves_nobody_sure() -> None:
         yield from ()
 
     said = source_of(*gpus_under_switches(2))
-    report = diagnose(Clock(), (said, Source("broken", broken)), measure_nothing, Site())
+    report = diagnose(Clock(), (said, Source("broken", broken)), measure_nothing, Site()).report
     assert (report.verdict, found(report)) == ("unknown", [])
     assert "Do not take this node for healthy: broken broke off, a fault in linkgauge itself." in " ".join(
         as_text(report, colour=False).split()

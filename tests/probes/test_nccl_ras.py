@@ -63,7 +63,7 @@ def reasons(found: list[Record]) -> list[tuple[str, str]]:
 def test_a_late_rank_is_joined_with_its_gpu_and_the_finding_about_its_link() -> None:
     with ras_server(lambda query: iter([as_bytes(job(FIVE, {37: 812, 3: 811}, dead=[20]))])) as (address, said):
         ras = Source("nccl_ras", lambda host: read_ras(address_of(address), Live("/")))
-        report = diagnose(node("hgx-h100", NARROW), (*SOURCES, ras), measure_nothing, Site())
+        report = diagnose(node("hgx-h100", NARROW), (*SOURCES, ras), measure_nothing, Site()).report
     assert [lines == ASKED for lines in said] == [True, True]
     (narrow,) = report.findings
     assert (narrow.code, narrow.fact) == ("pcie-link-narrow", "runs on x8 of x16; rank 37 is late")
@@ -79,7 +79,7 @@ def test_a_late_rank_is_joined_with_its_gpu_and_the_finding_about_its_link() -> 
 def test_a_rank_of_a_gpu_without_a_finding_is_a_symptom() -> None:
     with ras_server(lambda query: iter([as_bytes(job(FIVE, {}, dead=[37]))])) as (address, _):
         ras = Source("nccl_ras", lambda host: read_ras(address_of(address), Live("/")))
-        report = diagnose(node("hgx-h100"), (*SOURCES, ras), measure_nothing, Site())
+        report = diagnose(node("hgx-h100"), (*SOURCES, ras), measure_nothing, Site()).report
     assert (report.verdict, action(report)) == ("unknown", "inspect")
     assert [one.message for one in report.findings] == ["rank 37 (gpu5) is dead; no finding concerns gpu5 or its links"]
 
@@ -87,7 +87,7 @@ def test_a_rank_of_a_gpu_without_a_finding_is_a_symptom() -> None:
 def test_ranks_of_other_hosts_say_nothing_about_this_node() -> None:
     with ras_server(lambda query: iter([as_bytes(job(FIVE, {}, dead=[3]))])) as (address, _):
         ras = Source("nccl_ras", lambda host: read_ras(address_of(address), Live("/")))
-        report = diagnose(node("hgx-h100"), (*SOURCES, ras), measure_nothing, Site())
+        report = diagnose(node("hgx-h100"), (*SOURCES, ras), measure_nothing, Site()).report
     assert (report.verdict, report.findings) == ("ok", ())
 
 

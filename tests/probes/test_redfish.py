@@ -43,7 +43,7 @@ def report_with(resources: Any, host: Recorded) -> Report:
     with controller(resources) as (url, _):
         reach = Controller(url=url, user="reader", password="secret")
         source = Source("redfish", lambda host: read_redfish(reach, host))
-        return diagnose(host, (*SOURCES, source), measure_nothing, Site())
+        return diagnose(host, (*SOURCES, source), measure_nothing, Site()).report
 
 
 def bare(report: Report) -> set[tuple[str, str]]:
@@ -61,7 +61,7 @@ def test_links_and_parts() -> None:
 
 
 def test_a_second_witness_supports_the_width() -> None:
-    alone = diagnose(node("desktop"), SOURCES, measure_nothing, Site())
+    alone = diagnose(node("desktop"), SOURCES, measure_nothing, Site()).report
     both = report_with(GOOD, node("desktop"))
     assert bare(alone) - bare(both) == {(GPU, "link width"), (DISK, "link width")}
     assert (both.verdict, both.findings) == (alone.verdict, alone.findings)

@@ -176,6 +176,6 @@ def test_nvidia_smi_stands_in_where_the_library_cannot_be_used(install: Install,
     assert [(one.key, one.path) for one in said if isinstance(one, GpuPair)] == [("gpu0-gpu1", "NODE")]
     (told,) = (one for one in said if isinstance(one, NotChecked) and one.what == "NVML")
     assert told.why == f"{alone[0].why}: nvidia-smi was asked instead"
-    report = diagnose(host, named("gpus", "gpu_wiring"), measure_nothing, Site())
+    report = diagnose(host, named("gpus", "gpu_wiring"), measure_nothing, Site()).report
     assert [(one.code, one.subject) for one in report.findings] == [("gpu-row-remap", B), ("pcie-link-narrow", B)]
     assert any(one.what == "NVML" for one in report.not_checked)

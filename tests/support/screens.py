@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from linkgauge.agent.pipeline.diagnose import diagnose, read_snapshot
+from linkgauge.agent.pipeline.diagnose import KnownState, diagnose, read_snapshot
 from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
 from linkgauge.models.inventory.inventory import Inventory
 from linkgauge.models.inventory.present import present
@@ -50,7 +50,7 @@ def screen(name: str) -> Report:
     """The report. The node with an absent GPU has the inventory of the healthy node."""
     before = _healthy() if name == "absent" else None
     host = node("hgx-h100", SCREENS[name])
-    return steady(diagnose(host, SOURCES, measure_nothing, Site(), inventory=before))
+    return steady(diagnose(host, SOURCES, measure_nothing, Site(), KnownState(inventory=before)).report)
 
 
 @cache

@@ -15,7 +15,7 @@ from ...inputs import site_file
 from ...inputs.resolve import Input
 from ...inputs.site_file import BadInput
 from ...measuring.session import MeasurementOptions
-from ...pipeline.diagnose import examine
+from ...pipeline.diagnose import diagnose
 from ..output.progress import show_progress
 from ..output.reports import snapshot_of, warn_unread_dumps
 
@@ -75,7 +75,7 @@ def from_accepted_node(target: Input, site: Site, name: str | None, options: Mea
     if name == "":
         raise BadInput("--name: a machine type needs a name")
     with show_progress(target.readers, target.session(options).probes) as (readers, probes):
-        snapshot, report = examine(target.host, readers, probes, site)
+        snapshot, report = diagnose(target.host, readers, probes, site)
     warn_unread_dumps(snapshot)
     wrong = [finding for finding in report.findings if finding.severity != "info" and not finding.silenced]
     if wrong and not anyway:

@@ -18,7 +18,7 @@ from ...inputs import resolve as inputs
 from ...inputs import site_file
 from ...inputs.job_options import NOT_GIVEN, JobOptions
 from ...measuring.session import MeasurementOptions, Session
-from ...pipeline.diagnose import examine, read_snapshot
+from ...pipeline.diagnose import KnownState, diagnose, read_snapshot
 from ...pipeline.registry import measure_nothing
 from ...pipeline.source import Source
 from ...state import acceptance, inventory_file
@@ -74,12 +74,13 @@ def examined(
     target = inputs.of(root, source, with_tools)
     known = acceptance.of(root, source, state_dir, target.host.now())
     before = inventory_file.of(root, source, state_dir, known)
+    state = KnownState(known.baseline, known.at, before, context)
     session = target.session(options)
     ours = site_file.site(site, ignore, job)
     sources = with_serials(target.readers) if any(":" in entry for entry in ours.ignore) else target.readers
     sources = (*sources, *further)
     with show_progress(sources, session.probes) as (readers, probes):
-        snapshot, report = examine(target.host, readers, probes, ours, known.baseline, context, known.at, before)
+        snapshot, report = diagnose(target.host, readers, probes, ours, state)
     warn_forced(session)
     warn_unmatched(snapshot, report)
     report = replace(report, seconds=round(time.monotonic() - started, 3))

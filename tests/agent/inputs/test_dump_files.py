@@ -108,7 +108,7 @@ def test_a_text_in_no_known_form_is_unknown(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("nothing that is known")
     for path in (tmp_path / "x.txt", tmp_path):
         source = from_paths([str(path)])
-        report = diagnose(source.host, source.readers, measure_nothing, Site())
+        report = diagnose(source.host, source.readers, measure_nothing, Site()).report
         assert (report.verdict, [gap.subject for gap in report.not_checked]) == ("unknown", ["x.txt"])
 
 

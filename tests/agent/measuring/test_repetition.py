@@ -142,10 +142,10 @@ def test_a_capture_replays_every_repetition() -> None:
     host = Noisy(recorded.taken, recorded.entries, recorded.calls, slow="gpu2", chance=Random(1))
     recording = Recording(host)
     options = MeasurementOptions(effort="full", force=True, only=frozenset(REPEATABLE))
-    live = diagnose(recording, SOURCES, Session(options, recording).probes, Site())
+    live = diagnose(recording, SOURCES, Session(options, recording).probes, Site()).report
     assert host.asked > len(REPEATABLE) * 3  # a first measurement of near and far copies, and repetitions
     capture = parse(dump(recording.recorded()))
-    replayed = diagnose(capture, SOURCES, Session(options, capture).probes, Site())
+    replayed = diagnose(capture, SOURCES, Session(options, capture).probes, Site()).report
     assert [(one.code, one.subject) for one in live.findings if one.severity != "info"] == [
         ("bandwidth-low", "0000:82:00.0")
     ]

@@ -9,7 +9,8 @@ from random import Random
 
 from msgspec.structs import replace
 
-from linkgauge.agent.pipeline.diagnose import Memory, cycle, recent_rates
+from linkgauge.agent.pipeline.diagnose import Memory, cycle
+from linkgauge.agent.pipeline.past import recent_rates
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.agent.service import checkpoint
 from linkgauge.models.bandwidth.repeated_rates import FEWEST, MOST

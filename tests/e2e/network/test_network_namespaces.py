@@ -39,7 +39,7 @@ from linkgauge.probes.measure.probe import Scope
 
 wanted = Scope(effort="full", ends=frozenset(), peers=(sys.argv[1],))
 once = lambda report, undecided: [] if report.levels else [Source(probe.name, probe) for probe in plan(report, wanted)]
-print(as_json(diagnose(Live(), named("net"), once, read_site(sys.argv[2]))))
+print(as_json(diagnose(Live(), named("net"), once, read_site(sys.argv[2])).report))
 """
 
 

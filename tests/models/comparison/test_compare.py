@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.agent.pipeline.diagnose import examine
+from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
 from linkgauge.exporters.formats.comparison import as_text
 from linkgauge.models.comparison.differences import Comparison, Difference, compare
@@ -20,7 +20,7 @@ from tests.support.nodes.described import ALL, FOLDER, node
 
 
 def side(recorded: Recorded) -> Side:
-    return of_snapshot(*examine(recorded, SOURCES, measure_nothing, Site()))
+    return of_snapshot(*diagnose(recorded, SOURCES, measure_nothing, Site()))
 
 
 @cache

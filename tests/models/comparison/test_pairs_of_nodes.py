@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from linkgauge.agent.pipeline.diagnose import examine
+from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
 from linkgauge.exporters.formats.comparison import as_text
 from linkgauge.models.comparison.differences import compare
@@ -73,7 +73,7 @@ FURTHER = {
 
 
 def side(name: str) -> Side:
-    return of_snapshot(*examine(node(name), SOURCES, measure_nothing, Site()))
+    return of_snapshot(*diagnose(node(name), SOURCES, measure_nothing, Site()))
 
 
 def lines(a: str, b: str) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ import pytest
 
 from linkgauge.agent.inputs import resolve
 from linkgauge.agent.inputs.site_file import site
-from linkgauge.agent.pipeline.diagnose import examine
+from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import measure_nothing
 from linkgauge.exporters.formats.comparison import as_text
 from linkgauge.models.comparison.differences import compare
@@ -142,7 +142,7 @@ CHANGES = {
 
 def side(paths: tuple[str, ...]) -> Side:
     target = resolve.of("/", tuple(str(DATA / path) for path in paths))
-    return of_snapshot(*examine(target.host, target.readers, measure_nothing, site(None)))
+    return of_snapshot(*diagnose(target.host, target.readers, measure_nothing, site(None)))
 
 
 def differences(a: tuple[str, ...], b: tuple[str, ...]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from linkgauge.agent.pipeline.diagnose import diagnose, examine
+from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
 from linkgauge.exporters.formats.json import as_json
 from linkgauge.exporters.html.front_page import front_page
@@ -41,7 +41,7 @@ def recording(machine: Recorded) -> Recorded:
 
 def outputs(machine: Recorded) -> dict[str, str]:
     """All outputs about a machine."""
-    snapshot, report = examine(machine, SOURCES, measure_nothing, Site())
+    snapshot, report = diagnose(machine, SOURCES, measure_nothing, Site())
     subjects = ["node", *dict.fromkeys(finding.subject for finding in report.findings)]
     return {
         "text": as_text(report, colour=False),

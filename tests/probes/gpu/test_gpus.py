@@ -139,7 +139,7 @@ def test_a_whole_report_and_its_capture(tmp_path: Path, monkeypatch: pytest.Monk
     then = parse(text)
     again = list(read_gpus(then)) + list(read_gpu_wiring(then))
     assert [named(one) for one in again] == [named(one) for one in live]
-    report = diagnose(then, SOURCES, measure_nothing, Site())
+    report = diagnose(then, SOURCES, measure_nothing, Site()).report
     assert [run.name for run in report.runs if not run.ok] == []
     assert next(one.value for one in report.observations if one.quantity == "driver_calls") <= 100
 

@@ -45,7 +45,7 @@ def with_entry(recorded: Recorded, path: str, entry: Entry | None) -> Recorded:
 
 
 def report_of(recorded: Recorded, site: Site | None = None) -> Report:
-    return diagnose(recorded, SOURCES, measure_nothing, site or Site())
+    return diagnose(recorded, SOURCES, measure_nothing, site or Site()).report
 
 
 def found(report: Report) -> list[tuple[str, str]]:

@@ -42,4 +42,4 @@ HEALTHY = "".join(
 
 def measured(recorded: Recorded, effort: Effort = "quick") -> Report:
     """The report with these measurements."""
-    return diagnose(recorded, SOURCES, Session(MeasurementOptions(effort=effort), recorded).probes, Site())
+    return diagnose(recorded, SOURCES, Session(MeasurementOptions(effort=effort), recorded).probes, Site()).report

@@ -208,7 +208,7 @@ def evaluated(rate: float, op: str = "all_reduce-nvls", ends: str = "gpu") -> Re
         )
         for flow, share in zip(flows, (0.68, 0.84, 0.95), strict=True)
     ]
-    return diagnose(node("hgx-h100"), [*SOURCES, Source("said", lambda _: said)], measure_nothing, Site())
+    return diagnose(node("hgx-h100"), [*SOURCES, Source("said", lambda _: said)], measure_nothing, Site()).report
 
 
 def test_bus_bandwidth_is_judged_on_the_curve_at_its_size() -> None:
