@@ -1,29 +1,14 @@
-"""The registry of probes, and the budget of all probes together in seconds and bytes."""
+"""The budget of all probes together in seconds and bytes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...probes.calls.targets import load
-
 if TYPE_CHECKING:
-    from ...probes.measure.probe import Effort, Plan, Probe
+    from ...probes.measure.probe import Effort, Probe
 
-# The registry of probes. The names are those of --only, --skip, captures and metrics. "module:function" plans the
-# probe; the module is relative to linkgauge.probes. The most useful probe is first: the budget may end before the list.
-PROBES: Mapping[str, str] = {
-    "host_copy": "measure.gpu.host_copy:plan",
-    "peer_copy": "measure.gpu.peer_copy:plan",
-    "device_memory": "measure.gpu.device_memory:plan",
-    "host_memory": "measure.memory.host_memory:plan",
-    "port_loopback": "measure.network.port_loopback:plan",
-    "collective": "measure.gpu.collective:plan",
-    "disk_read": "measure.disk.disk_read:plan",
-}
-# Probes that measure their flows in turns, as many rounds as wanted (copy_plan.py).
-REPEATABLE: Collection[str] = ("host_copy", "peer_copy")
 # Share of the budget that repetitions leave to the probes after them. On eight GPUs, 45 s at "full" are enough for the
 # memories and all ports. Copies that scatter by 0.2 % need no repetition, so all probes have the rest.
 RESERVED = 0.3
@@ -43,15 +28,15 @@ class Budget(NamedTuple):
 
         return f"{self.seconds:g} s and {as_bytes(self.bytes)}"
 
-    def affords(self, probe: Probe, seconds: float, moved: float) -> bool:
+    def allows(self, probe: Probe, seconds: float, moved: float) -> bool:
         """Whether the planned probe fits into the rest of the budget, after `seconds` and `moved` bytes are used."""
-        return self.holds(seconds + probe.seconds, moved + probe.bytes)
+        return self.covers(seconds + probe.seconds, moved + probe.bytes)
 
-    def holds(self, seconds: float, moved: float) -> bool:
+    def covers(self, seconds: float, moved: float) -> bool:
         """Whether the budget is large enough for these seconds and bytes."""
         return seconds <= self.seconds and moved <= self.bytes
 
-    def rest(self, seconds: float, moved: float, later: Iterable[Probe] = ()) -> Budget:
+    def for_repetitions(self, seconds: float, moved: float, later: Iterable[Probe] = ()) -> Budget:
         """What repetitions may use after `seconds` and `moved` bytes, with RESERVED kept for `later` probes."""
         probes = [*later]
         kept = min(sum(one.seconds for one in probes), RESERVED * self.seconds)
@@ -75,9 +60,3 @@ def budget_of(text: str, effort: Effort) -> Budget:
         else:
             raise ValueError(f"{text!r}: seconds are written 30s, bytes 20GB, both 30s,20GB")
     return Budget(seconds, most)
-
-
-def plan_of(name: str) -> Plan:
-    """The function that plans a probe. Its module is imported here, so that commands that only read do not load it."""
-    plan: Plan = load(PROBES[name])
-    return plan

@@ -19,9 +19,10 @@ from ...probes.host.host import Host
 from ...probes.host.recorded import Recorded
 from ...probes.measure.probe import Effort, Plan, Probe, Scope
 from ..pipeline.source import Source
-from .budget import BUDGETS, PROBES, REPEATABLE, Budget, plan_of
+from .budget import BUDGETS, Budget
 from .idle import busy_reason, claimed_by, gpus_computing, not_checked_source, not_measured
 from .lock import locked
+from .registry import PROBES, REPEATABLE, plan_of
 
 
 class MeasurementOptions(Struct, frozen=True, kw_only=True):
@@ -117,7 +118,7 @@ class Session(Struct):
                 yield self._stop(why)
                 return
             self.seconds = before + time.monotonic() - began
-            if not self._budget.affords(probe, self.seconds, self.moved):
+            if not self._budget.allows(probe, self.seconds, self.moved):
                 left_out[probe.name] = None
                 continue
             self.moved += probe.bytes
@@ -145,7 +146,7 @@ class Session(Struct):
         if not undecided:
             return []
         later = self._planned(report, "others") if "others" in self._stages else []
-        rest = self._budget.rest(self.seconds, self.moved, later)
+        rest = self._budget.for_repetitions(self.seconds, self.moved, later)
         return repetitions(report, self._scope(_every(report)), undecided, rest, self._plans(REPEATABLE))
 
     def _planned(self, report: Report, stage: Stage) -> list[Probe]:
@@ -198,7 +199,7 @@ class Session(Struct):
                 self.interrupted, self.stopped = True, "interrupted"
                 yield NotChecked(what=probe.name, subject="node", reason=Reason.NOT_MEASURED, detail="interrupted")
 
-        return Source(probe.name, source, left=left)
+        return Source(probe.name, source, probes_left=left)
 
 
 def _every(report: Report) -> frozenset[str]:
@@ -213,7 +214,7 @@ def repetitions(
     for rounds in range(BATCH, _FEWEST_ROUNDS - 1, -1):
         wanted = replace(scope, again=undecided, rounds=rounds)
         probes = [probe for plan in several for probe in plan(report, wanted)]
-        if rest.holds(sum(probe.seconds for probe in probes), sum(probe.bytes for probe in probes)):
+        if rest.covers(sum(probe.seconds for probe in probes), sum(probe.bytes for probe in probes)):
             return probes
     return []
 

@@ -28,7 +28,7 @@ from ...probes.host.host import Host
 from .hang_guard import collect_all
 from .past import recent_rates, thin
 from .renumbering import followed, found_again, gpu_places, new_names, records_followed
-from .run_source import collect, collect_each, without_shortages
+from .run_source import collect, collect_each, keep_last_if_exhausted
 from .source import Source
 
 Collector: TypeAlias = Callable[[Iterable[Source], Host], Mapping[str, tuple[Record, ...]]]
@@ -158,7 +158,7 @@ def _collected(
     """The memory under the present numbers of the GPUs, and the records of the sources that are due."""
     read = collector(sources, host)
     memory = renumbered(memory, read)
-    return memory, without_shortages(sources, read, memory.collected, host.now())
+    return memory, keep_last_if_exhausted(sources, read, memory.collected, host.now())
 
 
 def renumbered(memory: Memory, fresh: Mapping[str, Sequence[Record]]) -> Memory:

@@ -15,7 +15,6 @@ from ...models.facts.records import Record, Run
 from ...probes.calls.timeouts import HOW, no_answer, stuck
 from ...probes.host.host import Host
 from ...probes.host.stall_watch import StallWatch, TimedOut, Waiting
-from .coverage_map import gaps
 from .run_source import collect
 from .source import Source
 
@@ -130,7 +129,7 @@ class HangGuard(Struct):
 
 def _unanswered(source: Source, host: Host, detail: str, path: str | None, seconds: float) -> tuple[Record, ...]:
     run = Run(name=source.name, ok=False, seconds=seconds, at=host.now())
-    return *gaps(source, Reason.NO_ANSWER, detail, HOW, path), run
+    return *source.not_checked(Reason.NO_ANSWER, detail, HOW, path), run
 
 
 def collect_all(readers: Iterable[Source], host: Host, patience: float = _PATIENCE) -> list[Record]:

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from ...models.facts.reason import Reason, is_exhausted
 from ...models.facts.records import NotChecked, Observation, Record, Run
 from ...probes.host.host import Host
-from .coverage_map import gaps
 from .source import Interval, Source
 
 # The highest age in seconds of records that replace those of a source without a file descriptor.
-_SHORTAGE = {Interval.CYCLE: 300.0, Interval.SLOW: 900.0, Interval.DISCOVERY: 3900.0}
+_MAX_AGE_IF_EXHAUSTED = {Interval.CYCLE: 300.0, Interval.SLOW: 900.0, Interval.DISCOVERY: 3900.0}
 
 _MORE = "raise the limit of open files of linkgauge (LimitNOFILE) or of the machine (fs.file-max)"
 
@@ -30,13 +29,13 @@ def collect(source: Source, host: Host, records: list[Record] | None = None) -> 
     except Exception as bug:
         ok = False
         if is_exhausted(bug):
-            records[:] = gaps(source, Reason.EXHAUSTED, "linkgauge has no free file descriptor", _MORE)
+            records[:] = source.not_checked(Reason.EXHAUSTED, "linkgauge has no free file descriptor", _MORE)
         else:
             import logging
 
             logging.getLogger("linkgauge").exception("source %s broke off", source.name)
             why = f"a fault in linkgauge itself: {type(bug).__name__}: {bug}"
-            records.extend(gaps(source, Reason.FAULT, why, "report it, with a capture"))
+            records.extend(source.not_checked(Reason.FAULT, why, "report it, with a capture"))
     moved = sum(one.value for one in records if isinstance(one, Observation) and one.quantity == "bytes_moved")
     run = Run(name=source.name, ok=ok, seconds=time.perf_counter() - start, bytes=int(moved), at=at)
     return (*records, run)
@@ -47,12 +46,12 @@ def collect_each(sources: Iterable[Source], host: Host) -> dict[str, tuple[Recor
     return {source.name: collect(source, host) for source in sources}
 
 
-def is_shortage(records: Iterable[Record]) -> bool:
+def is_exhausted_run(records: Iterable[Record]) -> bool:
     """Whether the source could not run, because there was no free file descriptor."""
     return any(isinstance(one, NotChecked) and one.reason is Reason.EXHAUSTED for one in records)
 
 
-def without_shortages(
+def keep_last_if_exhausted(
     sources: Iterable[Source],
     fresh: Mapping[str, tuple[Record, ...]],
     before: Mapping[str, tuple[Record, ...]],
@@ -61,8 +60,8 @@ def without_shortages(
     """The fresh records. A source that had no file descriptor keeps its last records for some minutes."""
     result = dict(fresh)
     for source in sources:
-        last, most = before.get(source.name, ()), _SHORTAGE[source.interval]
-        if not is_shortage(fresh[source.name]):
+        last, most = before.get(source.name, ()), _MAX_AGE_IF_EXHAUSTED[source.interval]
+        if not is_exhausted_run(fresh[source.name]):
             continue
         if any(isinstance(one, Run) and one.ok and now - one.at <= most for one in last):
             result[source.name] = last

@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ...models.facts.records import Record
+from ...models.facts.reason import Reason
+from ...models.facts.records import NotChecked, Record
 from ...probes.host.host import Host
 
 Read: TypeAlias = Callable[[Host], Iterable[Record]]
@@ -29,4 +30,13 @@ class Source(Struct, frozen=True):
     read: Read
     interval: Interval = Interval.CYCLE
     provides: tuple[str, ...] = ()  # kinds of facts, or fields if another source provides the rest
-    left: int | None = None  # of a probe: how many probes follow it
+    probes_left: int | None = None  # of a probe: how many probes follow it
+
+    def not_checked(
+        self, reason: Reason, detail: str, how: str | None = None, path: str | None = None
+    ) -> tuple[NotChecked, ...]:
+        """One NotChecked for each kind of fact that the source provides, if it was interrupted."""
+        return tuple(
+            NotChecked(what=what, subject="node", reason=reason, detail=detail, path=path, how=how)
+            for what in self.provides or (self.name,)
+        )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ...models.facts.records import Record, Run
 from ...probes.calls.timeouts import hung
-from ..pipeline.run_source import is_shortage
+from ..pipeline.run_source import is_exhausted_run
 from ..pipeline.source import Interval, Source
 
 # Seconds until a hung source is read again: after its first, its second and each further timeout.
@@ -70,4 +70,4 @@ def updated_runs(
 
 def has_run(records: Iterable[Record], since: float) -> bool:
     """Whether the source has run since. A source without a free file descriptor is read again in the next cycle."""
-    return not is_shortage(records) and any(isinstance(one, Run) and one.at >= since for one in records)
+    return not is_exhausted_run(records) and any(isinstance(one, Run) and one.at >= since for one in records)

@@ -11,7 +11,8 @@ from typing import TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from linkgauge.agent.measuring.budget import BUDGETS, PROBES, REPEATABLE, plan_of
+from linkgauge.agent.measuring.budget import BUDGETS
+from linkgauge.agent.measuring.registry import PROBES, REPEATABLE, plan_of
 from linkgauge.agent.measuring.session import repetitions
 from linkgauge.models.bandwidth.predict import predict
 from linkgauge.models.diagnosis.repetition import again
@@ -121,7 +122,7 @@ def repeated(
     while True:
         undecided = again(replace(snapshot, observations=tuple(observations)), report)
         todo = {flow: rate for flow, rate in rates.items() if frozenset((flow.ends,)) in undecided}
-        rest = budget.rest(spent.seconds, spent.moved, later)
+        rest = budget.for_repetitions(spent.seconds, spent.moved, later)
         planned = repetitions(report, scope, frozenset(_run(report.topology, flow) for flow in todo), rest, plans)
         rounds = _rounds(planned, todo)
         if not rounds:

@@ -57,5 +57,5 @@ def reason_of(code: int | None) -> Reason:
 
 
 def is_exhausted(error: BaseException) -> bool:
-    """Whether the error is a shortage of file descriptors."""
+    """Whether the process, or the machine, has no free file descriptor."""
     return isinstance(error, OSError) and reason_of(error.errno) is Reason.EXHAUSTED

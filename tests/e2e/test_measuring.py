@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import psutil
 import pytest
 
-from linkgauge.agent.measuring.budget import BUDGETS, PROBES, Budget, plan_of
+from linkgauge.agent.measuring.budget import BUDGETS, Budget
 from linkgauge.agent.measuring.lock import is_locked, locked
+from linkgauge.agent.measuring.registry import PROBES, plan_of
 from linkgauge.agent.measuring.session import NOTHING, MeasurementOptions, Session, slow_flows
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.run_source import collect

@@ -7,7 +7,6 @@ from itertools import chain
 
 import pytest
 
-from linkgauge.agent.pipeline.coverage_map import gaps
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.models.evaluate import evaluate
@@ -39,7 +38,8 @@ def test_what_was_cut_off_is_not_known_and_nothing_is_missed(name: str) -> None:
         said = collected[source.name]
         for length in {0, 1, 2, len(said) // 2, len(said) - 2} & set(range(len(said) - 1)):
             run = Run(name=source.name, ok=False, seconds=10, at=host.now())
-            cut = (*said[:length], *gaps(source, Reason.NO_ANSWER, "no answer within 10 s", path="a file"), run)
+            missed = source.not_checked(Reason.NO_ANSWER, "no answer within 10 s", path="a file")
+            cut = (*said[:length], *missed, run)
             report = evaluated(chain(*{**collected, source.name: cut}.values()), host.now())
             assert told(report) <= known, (source.name, length)
             assert report.verdict in ("unknown", "failed"), (source.name, length)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from linkgauge.agent.measuring.budget import PROBES, plan_of
+from linkgauge.agent.measuring.registry import PROBES, plan_of
 from linkgauge.agent.pipeline.registry import SOURCES, TOOLS
 from linkgauge.agent.pipeline.source import Interval
 from linkgauge.models.facts.registry import RECORDS, kind_name

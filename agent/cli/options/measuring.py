@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...measuring.budget import PROBES, budget_of
+from ...measuring.budget import budget_of
+from ...measuring.registry import PROBES
 
 if TYPE_CHECKING:
     from ...measuring.session import MeasurementOptions

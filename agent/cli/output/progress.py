@@ -32,7 +32,7 @@ def show_progress(readers: Iterable[Source], probes: Probes) -> Iterator[tuple[l
 
     def watched(source: Source) -> Source:
         def read(host: Host) -> Iterator[Record]:
-            running[source.name] = source.left
+            running[source.name] = source.probes_left
             try:
                 yield from source.read(host)
             finally:

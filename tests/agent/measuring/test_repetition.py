@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from linkgauge.agent.measuring import session
-from linkgauge.agent.measuring.budget import BUDGETS, REPEATABLE, RESERVED, Budget
+from linkgauge.agent.measuring.budget import BUDGETS, RESERVED, Budget
+from linkgauge.agent.measuring.registry import REPEATABLE
 from linkgauge.agent.measuring.session import MeasurementOptions, Session
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import SOURCES
