@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from ...exporters.metrics.sample import Round
+from ...exporters.metrics.sample import CycleInfo
 from ...models.diagnosis.ignored import unused
 from ...models.facts.records import Observation, Record, Run
 from ...models.report import Report
@@ -112,7 +112,7 @@ class Daemon:
         self._count(*ran.values(), self.memory.measured if session else ())
         self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
         self._log_changes(report)
-        ended = self._round(report, at, began)
+        ended = self._cycle_info(report, at, began)
         self.pages.put(report, ended, disabled_by(self.site.gate.disable_file))
         self._write_textfile()
         self._write_status(report)
@@ -256,8 +256,8 @@ class Daemon:
         every = self.config.probes.every
         return _STALE * seconds(every) if every else None
 
-    def _round(self, report: Report, at: float, began: float) -> Round:
-        return Round(
+    def _cycle_info(self, report: Report, at: float, began: float) -> CycleInfo:
+        return CycleInfo(
             ended=self.host.now(),
             seconds=self.monotonic() - began,
             every=self.every,

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import NamedTuple, TypeAlias
 
-from ...exporters.metrics.sample import Round
+from ...exporters.metrics.sample import CycleInfo
 from ...models.report import Report
 from ...models.site.schema import Site
 from ..inputs.site_file import BadInput
@@ -17,7 +17,7 @@ from .background_sender import BackgroundSender, TryAgain
 from .config import Config, Otlp, Push
 
 _AT_END = 5.0  # seconds to tell Kubernetes that the service stops
-Publish: TypeAlias = Callable[[Report, Site, Round], None]
+Publish: TypeAlias = Callable[[Report, Site, CycleInfo], None]
 _Made: TypeAlias = tuple[Publish, Callable[[], None]]  # publish, close
 
 
@@ -70,15 +70,15 @@ def _otlp(otlp: Otlp, detail: str) -> _Made:
 
     since = time.time()
 
-    def export(value: tuple[Report, Round, Mapping[str, str]]) -> None:
-        report, round, labels = value
+    def export(value: tuple[Report, CycleInfo, Mapping[str, str]]) -> None:
+        report, cycle, labels = value
         try:
-            send(otlp.url or "", report, round, labels, detail, since, otlp.conventions)
+            send(otlp.url or "", report, cycle, labels, detail, since, otlp.conventions)
         except OSError as why:
             raise TryAgain(str(why)) from None
 
-    sender = BackgroundSender[tuple[Report, Round, Mapping[str, str]]]("otlp", export)
-    return lambda report, site, round: sender.offer((report, round, site.labels)), sender.close
+    sender = BackgroundSender[tuple[Report, CycleInfo, Mapping[str, str]]]("otlp", export)
+    return lambda report, site, cycle: sender.offer((report, cycle, site.labels)), sender.close
 
 
 def _nvsentinel(push: Push, folder: str) -> _Made:
@@ -92,7 +92,7 @@ def _nvsentinel(push: Push, folder: str) -> _Made:
         receiver.close()  # first: it ends a call that hangs
         sender.close()
 
-    def publish(report: Report, site: Site, round: Round) -> None:
+    def publish(report: Report, site: Site, cycle: CycleInfo) -> None:
         if node := node_name(push, report):
             sender.offer(Faults(node, report.taken_at, health_events(report, site.gate)))
 
@@ -126,7 +126,7 @@ def _kubernetes(push: Push) -> _Made:
 
     sender = BackgroundSender[tuple[str, Report | None]]("kubernetes", lambda value: send(*value))
 
-    def publish(report: Report, site: Site, round: Round) -> None:
+    def publish(report: Report, site: Site, cycle: CycleInfo) -> None:
         if node := node_name(push, report):
             named[:] = [node]
             sender.offer((node, report))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ...exporters.formats.json import as_json
 from ...exporters.metrics.prometheus import page
-from ...exporters.metrics.sample import Round
+from ...exporters.metrics.sample import CycleInfo
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked
 from ...models.facts.units import as_utc
@@ -31,7 +31,7 @@ class _Published(Struct, frozen=True):
     """One report and its pages. A new report replaces the whole object, so no lock is needed."""
 
     report: Report
-    round: Round | None
+    cycle: CycleInfo | None
     since: float  # monotonic seconds
     every: float  # seconds until the next report is due
     labels: Mapping[str, str]
@@ -67,10 +67,10 @@ class Pages:
         """Set labels, detail and gate for the next reports."""
         self._labels, self._detail, self._gate = labels, detail, gate
 
-    def put(self, report: Report, round: Round, disabled: str | None = None) -> None:
+    def put(self, report: Report, cycle: CycleInfo, disabled: str | None = None) -> None:
         """Replace the report. `disabled`: why all gates are disabled."""
-        now, every = self._monotonic(), round.every
-        self._published = _Published(report, round, now, every, self._labels, self._detail, self._gate, disabled)
+        now, every = self._monotonic(), cycle.every
+        self._published = _Published(report, cycle, now, every, self._labels, self._detail, self._gate, disabled)
 
     def alive(self) -> bool:
         """Whether a report arrived within the last cycles."""
@@ -80,7 +80,7 @@ class Pages:
     def ready(self) -> tuple[bool, str]:
         """Whether the gate of the node is open, and why."""
         published = self._current()
-        report, at = published.report, published.round.ended if published.round else None
+        report, at = published.report, published.cycle.ended if published.cycle else None
         gate = decision_of(published.gate, report.verdict, report.findings, at, published.disabled)
         return not gate.closed, str(gate)
 
@@ -96,14 +96,14 @@ class Pages:
         published = self._published
         if self.alive():
             return published
-        if self._stopped.since != published.since or self._stopped.round is not published.round:
-            self._stopped = replace(published, report=_stopped_report(published.report, published.round), pages={})
+        if self._stopped.since != published.since or self._stopped.cycle is not published.cycle:
+            self._stopped = replace(published, report=_stopped_report(published.report, published.cycle), pages={})
         return self._stopped
 
 
-def _stopped_report(report: Report, round: Round | None) -> Report:
+def _stopped_report(report: Report, cycle: CycleInfo | None) -> Report:
     """The report of a stopped main loop: the node, the verdict "unknown", and the findings, which are stale."""
-    why = f"no cycle since {as_utc(round.ended)}" if round else "no cycle yet"
+    why = f"no cycle since {as_utc(cycle.ended)}" if cycle else "no cycle yet"
     gap = NotChecked(what="cycle", subject="node", reason=Reason.STOPPED, detail=why, how="read the log of the service")
     return replace(
         report,
@@ -131,5 +131,5 @@ def _rendered(published: _Published, form: Form) -> bytes:
 
         return front_page(published.report, trusted=form == "whole").encode()
     return page(
-        published.report, published.round, published.labels, published.detail, openmetrics=form == "openmetrics"
+        published.report, published.cycle, published.labels, published.detail, openmetrics=form == "openmetrics"
     )

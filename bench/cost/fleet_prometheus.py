@@ -23,7 +23,7 @@ import psutil
 from linkgauge.agent.fleet.prometheus import Access, Client
 from linkgauge.agent.fleet.series import rows
 from linkgauge.exporters.metrics.prometheus import page
-from linkgauge.exporters.metrics.sample import Round
+from linkgauge.exporters.metrics.sample import CycleInfo
 from tests.support.fleet.reports import reports
 from tests.support.peers.prometheus_server import running
 
@@ -72,7 +72,8 @@ def memory(port: int) -> int:
 def main(count: int) -> int:
     """Print the figures of these nodes, and those of ten thousand."""
     pages = {
-        f"/{one.node}": page(one, Round(ended=time.time(), seconds=0.1), {"cluster": "x"}) for one, _ in reports(count)
+        f"/{one.node}": page(one, CycleInfo(ended=time.time(), seconds=0.1), {"cluster": "x"})
+        for one, _ in reports(count)
     }
     with TemporaryDirectory() as folder, exporters(pages) as port:
         config = Path(folder, "prometheus.yml")

@@ -11,14 +11,14 @@ from ...models.graph.topology import FORWARDS
 from ...models.report import Report, Seen
 from .device_info import subject_of
 from .link_series import bundles
-from .sample import Round, Sample
+from .sample import CycleInfo, Sample
 
 _NVLINK = "/nvlink"  # in the subject of a single link: "gpu3/nvlink7"
 _WORST = 16  # NVLinks with series of one kind of errors, which limits the size of the page
 _NO_TRAFFIC = FORWARDS | {"display", "storage", "pci"}  # kinds at which no job traffic starts or ends
 
 
-def counters(report: Report, round: Round | None, detail: str) -> Iterator[Sample]:
+def counters(report: Report, cycle: CycleInfo | None, detail: str) -> Iterator[Sample]:
     """The counters of each device.
 
     Without detail, of single NVLinks only those with most errors have series. Internal ports and devices that jobs do
@@ -33,7 +33,7 @@ def counters(report: Report, round: Round | None, detail: str) -> Iterator[Sampl
             continue
         if not detail and subject not in counted and report.topology.kind(subject) in _NO_TRAFFIC:
             continue
-        if round is not None and round.is_stale(from_utc(one.at), round.count_lifetime):
+        if cycle is not None and cycle.is_stale(from_utc(one.at), cycle.count_lifetime):
             continue
         if one.quantity in ERRORS and _NVLINK in subject:
             of_links[one.quantity].append((subject, one))

@@ -15,7 +15,7 @@ from ...models.facts.units import from_utc
 from ...models.graph.topology import Device, Topology
 from ...models.report import Finding, Report
 from .device_info import subject_of
-from .sample import Round
+from .sample import CycleInfo
 
 State: TypeAlias = Literal["ok", "degraded", "failed"]
 STATES: tuple[State, ...] = ("ok", "degraded", "failed")
@@ -57,7 +57,7 @@ class HwSample(NamedTuple):
     value: int
 
 
-def hardware(report: Report, round: Round | None) -> Iterator[HwSample]:
+def hardware(report: Report, cycle: CycleInfo | None) -> Iterator[HwSample]:
     """The samples of all devices that have a type in the conventions."""
     devices = {one.id: one for one in report.topology.devices if one.kind in _TYPES and one.id != _LOOPBACK}
     for device in devices.values():
@@ -68,7 +68,7 @@ def hardware(report: Report, round: Round | None) -> Iterator[HwSample]:
     last = {(subject_of(report.topology, one.about), one.quantity): one for one in report.observations}
     for (subject, quantity), one in last.items():
         found = devices.get(subject)
-        if found is None or (round is not None and round.is_stale(from_utc(one.at), round.count_lifetime)):
+        if found is None or (cycle is not None and cycle.is_stale(from_utc(one.at), cycle.count_lifetime)):
             continue
         if quantity in ERRORS:
             attributes = {**attributes_of(report.topology, found), "error.type": quantity}
@@ -128,9 +128,9 @@ def _network(topology: Topology, device: Device) -> Iterator[HwSample]:
             yield HwSample("hw.network.bandwidth.limit", attributes, int(rates[0]))
 
 
-def by_metric(report: Report, round: Round | None) -> Mapping[str, list[HwSample]]:
+def by_metric(report: Report, cycle: CycleInfo | None) -> Mapping[str, list[HwSample]]:
     """The samples by the name of their metric."""
     found: dict[str, list[HwSample]] = defaultdict(list)
-    for one in hardware(report, round):
+    for one in hardware(report, cycle):
         found[one.metric].append(one)
     return found

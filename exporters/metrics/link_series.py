@@ -16,7 +16,7 @@ from ...models.facts.averages import median
 from ...models.facts.units import from_utc
 from ...models.graph.topology import FORWARDS, INSIDE, Link, Topology
 from ...models.report import Level, Report, Seen
-from .sample import Round, Sample
+from .sample import CycleInfo, Sample
 
 _FEW = 16  # up to this number of equal flows each flow has series: eight GPUs and two NUMA nodes
 _BUNDLED = frozenset({"nvlink", "xgmi", "c2c"})
@@ -41,9 +41,9 @@ class Row(Struct, frozen=True, kw_only=True):
         return self.observed / self.expected if self.observed is not None and self.expected else None
 
 
-def links(report: Report, round: Round | None, detail: str) -> Iterator[Sample]:
+def links(report: Report, cycle: CycleInfo | None, detail: str) -> Iterator[Sample]:
     """The series of all links and flows."""
-    for row in rows(report, round, detail):
+    for row in rows(report, cycle, detail):
         labels = {"subject": row.subject, "kind": row.kind, "via": row.via}
         for name in _RATES:
             if (rate := getattr(row, name)) is not None:
@@ -54,14 +54,14 @@ def links(report: Report, round: Round | None, detail: str) -> Iterator[Sample]:
             yield Sample("linkgauge_observation_timestamp_seconds", labels, row.at)
 
 
-def rows(report: Report, round: Round | None, detail: str) -> Iterator[Row]:
+def rows(report: Report, cycle: CycleInfo | None, detail: str) -> Iterator[Row]:
     """The rows of links, then of flows. Observations that are too old are left out."""
     found = [*_links(report, detail), *_flows(report, detail)]
     seen = {(one.about, one.quantity): one for one in report.observations if one.unit == "bytes_per_second"}
     for row in found:
         traffic = seen.get((row.subject, f"{row.kind}_traffic"))
         full = _with_traffic(row, traffic) if traffic and row.observed is None else row
-        over = round is not None and full.at is not None and round.is_stale(full.at, round.rate_lifetime)
+        over = cycle is not None and full.at is not None and cycle.is_stale(full.at, cycle.rate_lifetime)
         yield replace(full, observed=None, at=None) if over else full
 
 

@@ -19,7 +19,7 @@ from ...models.report import Report
 from .catalog import METRICS, Metric
 from .hardware import METRICS as HW_METRICS
 from .hardware import by_metric
-from .sample import Round, Sample
+from .sample import CycleInfo, Sample
 from .series import samples
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _SECONDS = 10
 def send(
     url: str,
     report: Report,
-    round: Round | None = None,
+    cycle: CycleInfo | None = None,
     labels: Mapping[str, str] | None = None,
     detail: str = "",
     since: float | None = None,
@@ -50,10 +50,10 @@ def send(
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-    now = _moment(report, round)
-    metrics = list(_metrics(samples(report, round, labels or {}, detail), now, since))
+    now = _moment(report, cycle)
+    metrics = list(_metrics(samples(report, cycle, labels or {}, detail), now, since))
     if conventions == "hw":
-        metrics += _hardware(report, round, now, since)
+        metrics += _hardware(report, cycle, now, since)
     resource = Resource(dict(_resource(report, labels or {})))
     scope = ScopeMetrics(InstrumentationScope("linkgauge", __version__), metrics, "")
     exporter = OTLPMetricExporter(endpoint=url, timeout=_SECONDS)
@@ -86,8 +86,8 @@ def _listening() -> Iterator[_LastMessage]:
         log.propagate = passed_on
 
 
-def _moment(report: Report, round: Round | None) -> float:
-    return round.ended if round else from_utc(report.taken_at) if report.taken_at else 0.0
+def _moment(report: Report, cycle: CycleInfo | None) -> float:
+    return cycle.ended if cycle else from_utc(report.taken_at) if report.taken_at else 0.0
 
 
 def _metrics(metrics: Iterator[Sample], now: float, since: float | None) -> Iterator[export.Metric]:
@@ -120,12 +120,12 @@ def _resource(report: Report, labels: Mapping[str, str]) -> Mapping[str, str]:
     return {name: value for name, value in {**labels, **names}.items() if value}
 
 
-def _hardware(report: Report, round: Round | None, now: float, since: float | None) -> Iterator[export.Metric]:
+def _hardware(report: Report, cycle: CycleInfo | None, now: float, since: float | None) -> Iterator[export.Metric]:
     from opentelemetry.sdk.metrics.export import AggregationTemporality, NumberDataPoint, Sum
     from opentelemetry.sdk.metrics.export import Metric as OtlpMetric
 
     start, end = int((now if since is None else since) * 1e9), int(now * 1e9)
-    for name, several in by_metric(report, round).items():
+    for name, several in by_metric(report, cycle).items():
         metric = HW_METRICS[name]
         points = [NumberDataPoint(dict(one.attributes), start, end, one.value) for one in several]
         total = Sum(points, AggregationTemporality.CUMULATIVE, is_monotonic=metric.monotonic)

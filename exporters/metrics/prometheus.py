@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...models.report import Report
 from .catalog import METRICS
-from .sample import Round, Sample
+from .sample import CycleInfo, Sample
 from .series import samples
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 def families(
-    report: Report, round: Round | None = None, labels: Mapping[str, str] | None = None, detail: str = ""
+    report: Report, cycle: CycleInfo | None = None, labels: Mapping[str, str] | None = None, detail: str = ""
 ) -> Iterator[Family]:
     """The families of a report, in the order of METRICS; families without samples are left out.
 
@@ -30,7 +30,7 @@ def families(
     from prometheus_client.core import Metric as Family
 
     found: dict[str, list[Sample]] = defaultdict(list)
-    for sample in samples(report, round, labels or {}, detail):
+    for sample in samples(report, cycle, labels or {}, detail):
         found[sample.metric].append(sample)
     for name, metric in METRICS.items():
         if name in found:
@@ -43,7 +43,7 @@ def families(
 
 def page(
     report: Report,
-    round: Round | None = None,
+    cycle: CycleInfo | None = None,
     labels: Mapping[str, str] | None = None,
     detail: str = "",
     openmetrics: bool = False,
@@ -52,7 +52,7 @@ def page(
     from prometheus_client import generate_latest
     from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
-    registry = _registry(report, round, labels, detail)
+    registry = _registry(report, cycle, labels, detail)
     if openmetrics:
         content: bytes = generate_openmetrics(registry)  # type: ignore[no-untyped-call]
         return content
@@ -73,12 +73,14 @@ def push(url: str, report: Report, labels: Mapping[str, str] | None = None) -> N
         raise
 
 
-def _registry(report: Report, round: Round | None, labels: Mapping[str, str] | None, detail: str) -> CollectorRegistry:
+def _registry(
+    report: Report, cycle: CycleInfo | None, labels: Mapping[str, str] | None, detail: str
+) -> CollectorRegistry:
     from prometheus_client.registry import Collector, CollectorRegistry
 
     class Once(Collector):
         def collect(self) -> Iterator[Family]:
-            return families(report, round, labels, detail)
+            return families(report, cycle, labels, detail)
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Once())

@@ -16,8 +16,8 @@ class Sample(NamedTuple):
     value: float
 
 
-class Round(Struct, frozen=True, kw_only=True):
-    """The cycle of the service that made a report; a one-shot report has none."""
+class CycleInfo(Struct, frozen=True, kw_only=True):
+    """About the cycle of the service that made a report; a one-shot report has none."""
 
     ended: float  # seconds since 1970
     seconds: float  # duration of the cycle

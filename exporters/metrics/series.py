@@ -15,35 +15,35 @@ from ...models.report import COSTS, SEVERITIES, Finding, Report, Verdict
 from .counter_series import counters, nvlinks
 from .device_info import devices
 from .link_series import links
-from .sample import Round, Sample
+from .sample import CycleInfo, Sample
 
 _OF_JOBS = frozenset({"memlock-low", "shm-small"})  # limits of a job, not of interest without one
 
 
-def samples(report: Report, round: Round | None, labels: Mapping[str, str], detail: str) -> Iterator[Sample]:
+def samples(report: Report, cycle: CycleInfo | None, labels: Mapping[str, str], detail: str) -> Iterator[Sample]:
     """The samples of a report, each series once: Prometheus refuses a page with a duplicate series.
 
     `labels`: labels of the site file.
     """
     reported: set[tuple[str, ...]] = set()
-    for sample in _samples(report, round, labels, detail):
+    for sample in _samples(report, cycle, labels, detail):
         key = (sample.metric, *(text for pair in sorted(sample.labels.items()) for text in pair))
         if key not in reported:
             reported.add(key)
             yield sample
 
 
-def _samples(report: Report, round: Round | None, labels: Mapping[str, str], detail: str) -> Iterator[Sample]:
+def _samples(report: Report, cycle: CycleInfo | None, labels: Mapping[str, str], detail: str) -> Iterator[Sample]:
     yield from _node(report, labels)
     yield from _evaluated(report)
     yield from _corroborated(report)
     yield from devices(report, detail)
-    yield from links(report, round, detail)
-    yield from counters(report, round, detail)
+    yield from links(report, cycle, detail)
+    yield from counters(report, cycle, detail)
     yield from nvlinks(report)
     yield from _impact(report)
-    yield from _runs(report, round)
-    yield from _cycle(report, round)
+    yield from _runs(report, cycle)
+    yield from _cycle(report, cycle)
 
 
 def _node(report: Report, labels: Mapping[str, str]) -> Iterator[Sample]:
@@ -114,9 +114,9 @@ def _corroborated(report: Report) -> Iterator[Sample]:
         yield Sample("linkgauge_corroborated", {"group": group, "by": "none"}, number)
 
 
-def _runs(report: Report, round: Round | None) -> Iterator[Sample]:
+def _runs(report: Report, cycle: CycleInfo | None) -> Iterator[Sample]:
     """The last run of each source."""
-    moved = {**{run.name: run.bytes for run in report.runs if run.bytes}, **(round.moved if round else {})}
+    moved = {**{run.name: run.bytes for run in report.runs if run.bytes}, **(cycle.moved if cycle else {})}
     for name, run in {run.name: run for run in report.runs}.items():
         probe = {"probe": name}
         yield Sample("linkgauge_probe_success", probe, float(run.ok))
@@ -126,13 +126,13 @@ def _runs(report: Report, round: Round | None) -> Iterator[Sample]:
         yield Sample("linkgauge_probe_bytes_total", {"probe": name}, bytes_moved)
 
 
-def _cycle(report: Report, round: Round | None) -> Iterator[Sample]:
-    if round:
-        yield Sample("linkgauge_cycle_timestamp_seconds", {}, round.ended)
-        yield Sample("linkgauge_cycle_duration_seconds", {}, round.seconds)
-        yield Sample("linkgauge_stuck_children", {}, round.stuck)
+def _cycle(report: Report, cycle: CycleInfo | None) -> Iterator[Sample]:
+    if cycle:
+        yield Sample("linkgauge_cycle_timestamp_seconds", {}, cycle.ended)
+        yield Sample("linkgauge_cycle_duration_seconds", {}, cycle.seconds)
+        yield Sample("linkgauge_stuck_children", {}, cycle.stuck)
         found = {(one.code, one.subject) for one in report.findings}  # also if the service has stopped
-        for code, subject in round.would_drain:
+        for code, subject in cycle.would_drain:
             if (code, subject) in found:
                 yield Sample("linkgauge_gate_would_drain", {"code": code, "subject": subject}, 1.0)
     elif report.taken_at is not None:

@@ -23,7 +23,7 @@ from linkgauge.agent.service.config import Config
 from linkgauge.agent.web.pages import Pages
 from linkgauge.exporters.events import nvsentinel
 from linkgauge.exporters.events.protobuf import messages
-from linkgauge.exporters.metrics.sample import Round
+from linkgauge.exporters.metrics.sample import CycleInfo
 from linkgauge.models.report import Report
 from linkgauge.models.site.gate import Gate
 from linkgauge.models.site.schema import read_site
@@ -249,7 +249,7 @@ def plugin(tmp_path: Path, wanted: str, report: Report | None, late: float = 0.0
     file = tmp_path / "linkgauge.prom"
     if report is not None:
         pages = Pages({})
-        pages.put(report, Round(ended=time.time() - late, seconds=0.25))
+        pages.put(report, CycleInfo(ended=time.time() - late, seconds=0.25))
         file.write_bytes(pages.read("metrics"))
     done = subprocess.run(["bash", PLUGIN, wanted, file], capture_output=True, text=True, check=False)
     assert done.stderr == ""

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from linkgauge.agent.cli.main import main
 from linkgauge.exporters.metrics.prometheus import page
-from linkgauge.exporters.metrics.sample import Round
+from linkgauge.exporters.metrics.sample import CycleInfo
 from linkgauge.models.report import Report
 from tests.support.fleet.reports import half_ports, healthy, lost_nic, noisy
 from tests.support.peers.prometheus_server import free_port, running, text_server
@@ -45,7 +45,7 @@ def report(name: str, random: Random) -> Report:
 def text(name: str, random: Random) -> str:
     one = report(name, random)
     grave = tuple((finding.code, finding.subject) for finding in one.findings if finding.severity == "critical")
-    return page(one, Round(ended=time.time(), seconds=0.1, would_drain=grave), {"cluster": "x"}).decode()
+    return page(one, CycleInfo(ended=time.time(), seconds=0.1, would_drain=grave), {"cluster": "x"}).decode()
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.top.service_page import ServiceFeed, fetch
-from linkgauge.exporters.metrics.sample import Round
+from linkgauge.exporters.metrics.sample import CycleInfo
 from linkgauge.models.facts.units import from_utc
 from linkgauge.models.report import Report
 from linkgauge.models.traffic.view import View, advance
@@ -40,7 +40,7 @@ def test_two_reports_and_a_service_that_stops() -> None:
         url = "http://{}:{}/".format(*server.address)
         feed = ServiceFeed(url, 1.0)
         for host in (first(), second()):
-            pages.put(report_of(host), Round(ended=host.now(), seconds=0.25))
+            pages.put(report_of(host), CycleInfo(ended=host.now(), seconds=0.25))
             last, report = fetch(url), report_of(host)
             assert (last.topology, last.observations) == (report.topology, report.observations)
             assert [one.why for one in last.not_checked] == [one.why for one in report.not_checked]
@@ -97,7 +97,7 @@ def test_each_report_is_passed_on_once() -> None:
             found.append(answer)
             if len(found) == 1:
                 later = replace(report_of(second()), taken_at="2026-11-21T03:00:15Z")
-                pages.put(later, Round(ended=from_utc(AT), seconds=0.25))
+                pages.put(later, CycleInfo(ended=from_utc(AT), seconds=0.25))
             elif len(found) == 2:
                 clock.now = 1e6  # its loop stops
             else:

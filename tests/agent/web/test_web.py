@@ -22,7 +22,7 @@ from linkgauge.exporters.html.front_page import front_page
 from linkgauge.exporters.html.report_page import as_html
 from linkgauge.exporters.html.styles import policy
 from linkgauge.exporters.metrics.prometheus import page
-from linkgauge.exporters.metrics.sample import Round
+from linkgauge.exporters.metrics.sample import CycleInfo
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked
 from linkgauge.models.facts.units import from_utc
@@ -31,7 +31,7 @@ from linkgauge.models.site.gate import Gate
 from tests.support.nodes.described import node, report_of
 from tests.support.programs.web_clients import AT, Clock, get, pages_of, report, server_of
 
-ROUND = Round(ended=from_utc(AT), seconds=0.25)
+CYCLE_INFO = CycleInfo(ended=from_utc(AT), seconds=0.25)
 
 
 def test_a_scrape() -> None:
@@ -41,9 +41,9 @@ def test_a_scrape() -> None:
         zipped = get(server, headers={"Accept-Encoding": "gzip, deflate"})
         plain = get(server, headers={"Accept-Encoding": "gzip;q=0, identity"})
     assert (got.status, got.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
-    assert got.body == page(report("hgx-h100"), ROUND, {"rack": "r7"}) == plain.body
+    assert got.body == page(report("hgx-h100"), CYCLE_INFO, {"rack": "r7"}) == plain.body
     assert new.headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
-    assert new.body == page(report("hgx-h100"), ROUND, {"rack": "r7"}, openmetrics=True)
+    assert new.body == page(report("hgx-h100"), CYCLE_INFO, {"rack": "r7"}, openmetrics=True)
     assert gzip.decompress(zipped.body) == got.body
     assert zipped.headers["content-encoding"] == "gzip"
 
@@ -86,7 +86,7 @@ def test_the_report_is_not_for_strangers() -> None:
 def test_strangers_see_no_evidence_and_no_picture() -> None:
     found = report_of(node("hgx-h100", "\n[device.gpu1]\nwidth = 8\n"))
     pages = Pages(monotonic=Clock())
-    pages.put(found, ROUND)
+    pages.put(found, CYCLE_INFO)
     front, whole = (reply(pages, Request("GET", "/", trusted=trusted)).body.decode() for trusted in (False, True))
     for part in ("<svg", "<dt>seen</dt>", "<dt>do</dt>", "<dt>cause</dt>", "<dt>source</dt>", "<h2>Links</h2>"):
         assert (part in front, part in whole) == (False, True), part
@@ -99,7 +99,7 @@ def test_strangers_see_no_evidence_and_no_picture() -> None:
 def test_names_of_devices_are_no_markup() -> None:
     named = replace(report("desktop"), node="<script>x</script>")
     pages = Pages(monotonic=Clock())
-    pages.put(named, ROUND)
+    pages.put(named, CYCLE_INFO)
     for form in ("front", "whole"):
         assert b"<script>x" not in pages.read(form)
         assert b"&lt;script&gt;x" in pages.read(form)
@@ -118,13 +118,13 @@ def test_the_front_page_explains_an_unknown_verdict() -> None:
     assert (
         '<p class="unknown">The verdict is unknown: no cycle yet. The log of the service has the reason.</p>' in before
     )
-    pages.put(unknown, ROUND)
+    pages.put(unknown, CYCLE_INFO)
     shown = pages.read("front").decode()
     why = "Do not take this node for healthy: gpu-missing could not be judged."
     assert f'<p class="unknown">{why}</p>' in shown
     assert [shown.count(text) for text in ("secret", "<td>permission</td>", "<td>no-answer</td>")] == [0, 1, 1]
     assert pages.read("whole").count(b"secret") == 3
-    pages.put(report("desktop"), ROUND)
+    pages.put(report("desktop"), CYCLE_INFO)
     assert '<p class="unknown">' not in pages.read("front").decode()
 
 
@@ -136,7 +136,7 @@ def test_a_loop_that_stands_still_is_told() -> None:
         fresh = [get(server, path) for path in ("/metrics", "/healthz")]
         clock.now = 60.1
         stale = [get(server, path) for path in ("/metrics", "/healthz", "/report", "/")]
-        pages.put(report("hgx-h100"), ROUND)
+        pages.put(report("hgx-h100"), CYCLE_INFO)
         again = [get(server, path) for path in ("/metrics", "/healthz")]
     assert [got.status for got in (*fresh, *stale, *again)] == [200, 200, 200, 503, 200, 200, 200, 200]
     lines = [line for line in stale[0].body.decode().splitlines() if not line.startswith(("#", "linkgauge_build_info"))]
@@ -174,7 +174,7 @@ def test_a_page_is_rendered_once_a_cycle() -> None:
     pages = pages_of()
     first = pages.read("metrics")
     assert pages.read("metrics") is first
-    pages.put(report("hgx-h100"), ROUND)
+    pages.put(report("hgx-h100"), CYCLE_INFO)
     assert pages.read("metrics") is not first
 
 
@@ -183,8 +183,8 @@ def test_other_labels_hold_from_the_next_report_on() -> None:
     before = pages.read("metrics")
     pages.configure({"rack": "r8"}, "links", Gate())
     assert pages.read("metrics") == before
-    pages.put(report("desktop"), ROUND)
-    assert pages.read("metrics") == page(report("desktop"), ROUND, {"rack": "r8"}, "links")
+    pages.put(report("desktop"), CYCLE_INFO)
+    assert pages.read("metrics") == page(report("desktop"), CYCLE_INFO, {"rack": "r8"}, "links")
 
 
 @pytest.mark.parametrize(
@@ -284,11 +284,11 @@ LISTED = ("pcie-link-narrow",)
 def test_ready_follows_the_gate(further: str, verdict: Verdict, gate: Gate, status: int, begins: str) -> None:
     found = report_of(node("hgx-h100", further))
     pages = Pages(gate=gate, monotonic=Clock())
-    pages.put(found if found.verdict == verdict else replace(found, verdict=verdict), ROUND)
+    pages.put(found if found.verdict == verdict else replace(found, verdict=verdict), CYCLE_INFO)
     got = reply(pages, Request("GET", "/ready"))
     assert (got.status, got.body.decode().startswith(begins)) == (status, True), got.body
     if status == 503:
-        pages.put(found, ROUND, disabled="/etc/linkgauge/gate.disabled exists")
+        pages.put(found, CYCLE_INFO, disabled="/etc/linkgauge/gate.disabled exists")
         assert reply(pages, Request("GET", "/ready")).status == 200
 
 
@@ -297,7 +297,7 @@ def test_a_service_without_a_cycle_is_ready_as_an_unknown_node(unknown: Literal[
     clock = Clock()
     pages = Pages(gate=Gate(enforce=True, codes=LISTED, unknown=unknown), monotonic=clock)
     assert reply(pages, Request("GET", "/ready")).status == status
-    pages.put(report("hgx-h100"), ROUND)
+    pages.put(report("hgx-h100"), CYCLE_INFO)
     assert reply(pages, Request("GET", "/ready")).status == 200
     clock.now = 1000.0  # no cycle since
     assert reply(pages, Request("GET", "/ready")).status == status

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from linkgauge.agent.web.pages import Pages
 from linkgauge.exporters.metrics.prometheus import page
-from linkgauge.exporters.metrics.sample import Round
+from linkgauge.exporters.metrics.sample import CycleInfo
 from linkgauge.models.report import Report
 from tests.support.nodes.broken_nodes import BROKEN, HGX
 from tests.support.nodes.described import node, report_of
@@ -105,8 +105,8 @@ def broken() -> dict[str, Report]:
 
 def told(report: Report, name: str, cluster: str) -> str:
     """The page of a node after a cycle."""
-    round = Round(ended=time.time(), seconds=0.1)
-    return page(replace(report, node=name), round, {"cluster": cluster, "rack": "r1"}).decode()
+    cycle = CycleInfo(ended=time.time(), seconds=0.1)
+    return page(replace(report, node=name), cycle, {"cluster": cluster, "rack": "r1"}).decode()
 
 
 def before_a_cycle(report: Report) -> str:

@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge.exporters.metrics.prometheus import page
-from linkgauge.exporters.metrics.sample import Round
+from linkgauge.exporters.metrics.sample import CycleInfo
 from tests.support.nodes.broken_nodes import HGX
 from tests.support.nodes.described import node, report_of
 from tests.support.nodes.trees import write
@@ -142,9 +142,9 @@ def test_a_node_breaks_and_is_mended(tmp_path: Path, tls: Path) -> None:
 def fifty() -> dict[str, str | None]:
     """The pages of fifty nodes whose firmware leaves the IOMMU on."""
     report = report_of(node("hgx-h100", HGX["IOMMU"][0]))
-    round = Round(ended=time.time(), seconds=0.1)
+    cycle = CycleInfo(ended=time.time(), seconds=0.1)
     return {
-        f"127.0.1.{number}": page(replace(report, node=f"n{number}"), round, labels(f"r{number % 5}")).decode()
+        f"127.0.1.{number}": page(replace(report, node=f"n{number}"), cycle, labels(f"r{number % 5}")).decode()
         for number in range(1, 51)
     }
 

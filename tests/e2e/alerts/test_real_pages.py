@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge.exporters.metrics.prometheus import page
-from linkgauge.exporters.metrics.sample import Round
+from linkgauge.exporters.metrics.sample import CycleInfo
 from linkgauge.models.report import Finding, Report
 from tests.support.peers.alert_receiver import Alert, alertmanager
 from tests.support.programs.certificates import authority, certificate, needs_openssl
@@ -34,7 +34,7 @@ DOWN, NEXT = 5.0, 2.0  # seconds, for minutes: a node is down for five; the next
 
 def text(report: Report, name: str) -> str:
     """The page of a node. Nodes of one rack would be one message."""
-    return page(replace(report, node=name), Round(ended=time.time(), seconds=0.1), {"rack": f"r-{name}"}).decode()
+    return page(replace(report, node=name), CycleInfo(ended=time.time(), seconds=0.1), {"rack": f"r-{name}"}).decode()
 
 
 def test_ten_faults_and_a_rolling_reboot(tmp_path: Path, golden: Callable[[Path, str], None]) -> None:

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from linkgauge.agent.web.pages import Pages
 from linkgauge.agent.web.server import serving
-from linkgauge.exporters.metrics.sample import Round
+from linkgauge.exporters.metrics.sample import CycleInfo
 from linkgauge.models.facts.units import from_utc
 from tests.support.nodes.described import BROKEN, node, report_of
 from tests.support.nodes.measured_reports import measured
@@ -55,7 +55,7 @@ class Scene(NamedTuple):
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     clock = Clock()
     pages = Pages({"rack": "r7"}, monotonic=clock)
-    pages.put(measured(report_of(node("hgx-h100", BROKEN))), Round(ended=from_utc(AT), seconds=0.25))
+    pages.put(measured(report_of(node("hgx-h100", BROKEN))), CycleInfo(ended=from_utc(AT), seconds=0.25))
     with text_server(DCGM) as dcgm, text_server(NODE) as host, serving("127.0.0.1:0", pages) as ours:
         targets = {"linkgauge": ours.address[1], "dcgm": dcgm, "node": host}
         with prometheus(tmp_path_factory.mktemp("prometheus"), targets) as server:
@@ -94,7 +94,7 @@ def test_a_real_node_exporter_has_the_same_rates(tmp_path: Path) -> None:
     """It reads the tree of the recorded node as we do, and spells its ports as we do."""
     write(tmp_path, node("hgx-h100").entries)
     pages, port = Pages(monotonic=Clock()), free_port()
-    pages.put(report_of(node("hgx-h100")), Round(ended=from_utc(AT), seconds=0.25))
+    pages.put(report_of(node("hgx-h100")), CycleInfo(ended=from_utc(AT), seconds=0.25))
     command = [
         "prometheus-node-exporter",
         f"--path.sysfs={tmp_path / 'sys'}",

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from linkgauge.exporters.metrics.catalog import METRICS
 from linkgauge.exporters.metrics.prometheus import page
-from linkgauge.exporters.metrics.sample import Round
+from linkgauge.exporters.metrics.sample import CycleInfo
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Run
 from linkgauge.models.graph.topology import Topology
@@ -29,9 +29,9 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (Debian: prometheus) is not installed")
 
 
-def told(report: Report, round: Round | None = None, detail: str = "") -> dict[tuple[str, str], float]:
+def told(report: Report, cycle: CycleInfo | None = None, detail: str = "") -> dict[tuple[str, str], float]:
     """The samples of a page, by name and labels in alphabetical order."""
-    text = page(report, round, {"rack": "r7"}, detail).decode()
+    text = page(report, cycle, {"rack": "r7"}, detail).decode()
     samples = [sample for family in parse(text) for sample in family.samples]
     named = {(one.name, ",".join(f"{k}={v}" for k, v in sorted(one.labels.items()))): one.value for one in samples}
     assert len(named) == len(samples), "Prometheus refuses a page that says something twice"
@@ -62,7 +62,7 @@ def test_a_broken_node(golden: Callable[[Path, str], None]) -> None:
 @pytest.mark.parametrize("detail", ["", "links"])
 @pytest.mark.parametrize("name", NAMES)
 def test_promtool_has_nothing_to_say(name: str, detail: str) -> None:
-    text = page(measured(report_of(node(name))), Round(ended=1.0, seconds=0.1, moved={"x": 5}), detail=detail)
+    text = page(measured(report_of(node(name))), CycleInfo(ended=1.0, seconds=0.1, moved={"x": 5}), detail=detail)
     checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, timeout=60, check=False)
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
 
@@ -81,7 +81,7 @@ def test_openmetrics_says_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", ["hgx-h100", "hgx-b200", "hgx-a100", "xe9680"])
 def test_a_node_of_eight_gpus_has_few_series(name: str) -> None:
     report = measured(report_of(node(name)))
-    assert len(told(report, Round(ended=1.8e9, seconds=0.1))) <= 1250
+    assert len(told(report, CycleInfo(ended=1.8e9, seconds=0.1))) <= 1250
     assert len(told(report, detail="links")) > 1250
 
 
@@ -92,10 +92,10 @@ def test_every_metric_and_label_is_in_the_table() -> None:
     stale = replace(others[0], stale="no answer within 80 s", since="2026-11-21T03:00:00Z")
     silenced = replace(broken, findings=(replace(first, silenced="known"), stale, *others[1:]))
     drains = ((others[0].code, others[0].subject), ("gpu-missing", "gone since"))
-    round = Round(ended=1.8e9, seconds=0.1, moved={"host_copy": 5}, would_drain=drains)
+    cycle = CycleInfo(ended=1.8e9, seconds=0.1, moved={"host_copy": 5}, would_drain=drains)
     names: set[str] = set()
     for report in (measured(silenced), report_of(node("vm-p5"))):
-        for name, labels in told(report, round):
+        for name, labels in told(report, cycle):
             metric = METRICS[name]
             names.add(name)
             has = {pair.partition("=")[0] for pair in re.split(r",(?=\w+=)", labels) if pair}
@@ -108,11 +108,11 @@ def test_old_observations_end() -> None:
     at = 1795229940.0  # 02:59:00
     labels = "kind=copy,subject=numa0-gpu0"
     rate, counter = ("linkgauge_link_observed_bytes_per_second", labels), "linkgauge_link_traffic_bytes_total"
-    young = told(report, Round(ended=at + 120, seconds=1, rate_lifetime=120, count_lifetime=60))
+    young = told(report, CycleInfo(ended=at + 120, seconds=1, rate_lifetime=120, count_lifetime=60))
     assert young[rate] == 9e9
     assert young["linkgauge_link_attained_ratio", labels] == 0.9
     assert young["linkgauge_observation_timestamp_seconds", labels] == at
-    old = told(report, Round(ended=at + 121, seconds=1, rate_lifetime=120, count_lifetime=60))
+    old = told(report, CycleInfo(ended=at + 121, seconds=1, rate_lifetime=120, count_lifetime=60))
     gone = {"linkgauge_link_attained_ratio", "linkgauge_observation_timestamp_seconds", rate[0]}
     assert {name for name, _ in young.keys() - old.keys()} == gone | {counter, "linkgauge_link_errors_total"}
     assert old["linkgauge_link_expected_bytes_per_second", labels] == 1e10
@@ -193,7 +193,7 @@ def test_sources_and_gaps() -> None:
         for n in range(3)
     )
     report = replace(report_of(node("desktop")), runs=runs, not_checked=gaps)
-    shown = told(report, Round(ended=9.0, seconds=0.25, stuck=1, moved={"host_copy": 70}))
+    shown = told(report, CycleInfo(ended=9.0, seconds=0.25, stuck=1, moved={"host_copy": 70}))
     wanted: Iterable[tuple[str, str, float]] = (
         ("linkgauge_probe_success", "probe=nvml", 0.0),
         ("linkgauge_probe_timestamp_seconds", "probe=nvml", 1.0),

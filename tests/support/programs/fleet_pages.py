@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from linkgauge.exporters.metrics.prometheus import page
-from linkgauge.exporters.metrics.sample import Round
+from linkgauge.exporters.metrics.sample import CycleInfo
 from linkgauge.models.report import Report
 from linkgauge.probes.host.entries import Refused
 from tests.support.nodes.broken_nodes import HGX
@@ -52,10 +52,10 @@ def fleet() -> dict[str, str]:
 
 def _page(name: str, report: Report, cluster: str, rack: str) -> str:
     grave = tuple((one.code, one.subject) for one in report.findings if one.severity == "critical")
-    round = Round(ended=time.time(), seconds=0.25, would_drain=grave)
+    cycle = CycleInfo(ended=time.time(), seconds=0.25, would_drain=grave)
     stale = "the source does not answer" if name == "n1" else None
     found = tuple(replace(one, since="2026-11-20T08:00:00Z", stale=stale) for one in report.findings)
-    return page(replace(report, node=name, findings=found), round, {"cluster": cluster, "rack": rack}).decode()
+    return page(replace(report, node=name, findings=found), cycle, {"cluster": cluster, "rack": rack}).decode()
 
 
 def _slower(report: Report) -> Report:

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from linkgauge.agent.web.pages import Pages
 from linkgauge.agent.web.server import Server, serving
-from linkgauge.exporters.metrics.sample import Round
+from linkgauge.exporters.metrics.sample import CycleInfo
 from linkgauge.models.facts.units import from_utc
 from linkgauge.models.report import Report
 from tests.support.nodes.described import node, report_of
@@ -39,7 +39,7 @@ def report(name: str) -> Report:
 
 def pages_of(name: str = "hgx-h100", clock: Clock | None = None) -> Pages:
     pages = Pages({"rack": "r7"}, monotonic=clock or Clock())
-    pages.put(report(name), Round(ended=from_utc(AT), seconds=0.25))
+    pages.put(report(name), CycleInfo(ended=from_utc(AT), seconds=0.25))
     return pages
 
 
