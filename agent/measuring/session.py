@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...models.bandwidth.repeated_rates import BATCH, FEWEST
-from ...models.diagnosis.repetition import Run
+from ...models.diagnosis.repetition import SimultaneousFlows
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ...models.report import Report
@@ -63,7 +63,7 @@ class Session(Struct):
     _repeated: set[str] = field(default_factory=set)  # names of the probes that repeated copies
     _replayed: set[tuple[str, ...]] = field(default_factory=set)  # calls of a recorded machine
 
-    def probes(self, report: Report, undecided: frozenset[Run] = frozenset()) -> Iterator[Source]:
+    def probes(self, report: Report, undecided: frozenset[SimultaneousFlows] = frozenset()) -> Iterator[Source]:
         """The next probes that a report selects, stage by stage. None: nothing is left to measure."""
         if self.options.effort == "passive" or self.stopped:
             return
@@ -131,7 +131,7 @@ class Session(Struct):
     def _budget(self) -> Budget:
         return self.options.budget or BUDGETS[self.options.effort]
 
-    def _next(self, report: Report, undecided: frozenset[Run]) -> list[Probe]:
+    def _next(self, report: Report, undecided: frozenset[SimultaneousFlows]) -> list[Probe]:
         """The probes of the next stage. Before each further stage, undecided copies are repeated while budget lasts."""
         while True:
             if repeated := self._repetition(report, undecided):
@@ -142,7 +142,7 @@ class Session(Struct):
             if planned := self._planned(report, self._stages.pop(0)):
                 return planned
 
-    def _repetition(self, report: Report, undecided: frozenset[Run]) -> list[Probe]:
+    def _repetition(self, report: Report, undecided: frozenset[SimultaneousFlows]) -> list[Probe]:
         if not undecided:
             return []
         later = self._planned(report, "others") if "others" in self._stages else []
@@ -207,7 +207,7 @@ def _every(report: Report) -> frozenset[str]:
 
 
 def repetitions(
-    report: Report, scope: Scope, undecided: frozenset[Run], rest: Budget, plans: Iterable[Plan]
+    report: Report, scope: Scope, undecided: frozenset[SimultaneousFlows], rest: Budget, plans: Iterable[Plan]
 ) -> list[Probe]:
     """The next measurements of the undecided flows: a batch, if it fits into the rest of the budget."""
     several = [*plans] if undecided else []

@@ -13,8 +13,7 @@ from ...models.bandwidth.repeated_rates import BATCH, MOST
 from ...models.diagnosis.hysteresis import Histories, settle
 from ...models.diagnosis.ignored import last_matched, silenced
 from ...models.diagnosis.reevaluation import obstacles
-from ...models.diagnosis.repetition import Run as Repeated
-from ...models.diagnosis.repetition import again
+from ...models.diagnosis.repetition import SimultaneousFlows, runs_to_repeat
 from ...models.evaluate import evaluate
 from ...models.facts.machine import Node
 from ...models.facts.records import Observation, Record
@@ -32,7 +31,7 @@ from .run_source import collect, collect_each, keep_last_if_exhausted
 from .source import Source
 
 Collector: TypeAlias = Callable[[Iterable[Source], Host], Mapping[str, tuple[Record, ...]]]
-Probes: TypeAlias = Callable[[Report, frozenset[Repeated]], Iterable[Source]]
+Probes: TypeAlias = Callable[[Report, frozenset[SimultaneousFlows]], Iterable[Source]]
 
 _MOST_ROUNDS = 3 + 2 * (MOST - 1) // BATCH  # stages of a measurement, and repetitions of copies and of related ones
 
@@ -107,7 +106,7 @@ def _confirmed(
     measured: list[Record] = []
     snapshot, report = evaluated(measured)
     for _ in range(_MOST_ROUNDS):
-        undecided = again(snapshot, report) if measured else frozenset[Repeated]()
+        undecided = runs_to_repeat(snapshot, report) if measured else frozenset[SimultaneousFlows]()
         further = [one for probe in probes(report, undecided) for one in collect(probe, host)]
         if not further:
             break

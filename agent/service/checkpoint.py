@@ -31,7 +31,7 @@ _log = logging.getLogger("linkgauge")
 class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     version: Literal[1] = 1
     at: float  # seconds since 1970
-    standing: tuple[tuple[Key, History], ...] = ()  # of findings
+    histories: tuple[tuple[Key, History], ...] = msgspec.field(name="standing", default=())  # of findings
     measured: tuple[str, ...] = ()  # records as JSON lines (models/facts/jsonl.py)
     past: tuple[Observation, ...] = ()
     rates: tuple[Observation, ...] = ()  # of flows, by earlier runs of the probes
@@ -90,7 +90,7 @@ def save(folder: str, memory: Memory, now: float) -> str | None:
     """Write the checkpoint. Returns the error as text (a full disk, a folder without write permission), or None."""
     stored = _Checkpoint(
         at=now,
-        standing=tuple(memory.histories.items()),
+        histories=tuple(memory.histories.items()),
         measured=tuple(map(encode, memory.measured)),
         past=memory.past,
         rates=memory.rates,
@@ -120,7 +120,7 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
     except (OSError, ValueError) as wrong:
         _log.warning("%s: %s: the checkpoint is ignored", path, getattr(wrong, "strerror", None) or wrong)
         return memory
-    known = {key: history for key, history in stored.standing if key[0] in codes() and history.findings}
+    known = {key: history for key, history in stored.histories if key[0] in codes() and history.findings}
     rebooted = None not in (stored.boot_id, memory.boot_id) and stored.boot_id != memory.boot_id
     histories = restarted(known, rebooted)
     boot_id = memory.boot_id or stored.boot_id

@@ -15,7 +15,7 @@ from linkgauge.agent.measuring.budget import BUDGETS
 from linkgauge.agent.measuring.registry import PROBES, REPEATABLE, plan_of
 from linkgauge.agent.measuring.session import repetitions
 from linkgauge.models.bandwidth.predict import predict
-from linkgauge.models.diagnosis.repetition import again
+from linkgauge.models.diagnosis.repetition import runs_to_repeat
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.records import Evidence, Flow, Observation, Record
 from linkgauge.models.graph.fair_share import shares
@@ -120,7 +120,7 @@ def repeated(
     later = [probe for plan in others for probe in plan(report, scope)]
     spent = Spent(1, len(rates), sum(one.seconds for one in planned), sum(one.bytes for one in planned))
     while True:
-        undecided = again(replace(snapshot, observations=tuple(observations)), report)
+        undecided = runs_to_repeat(replace(snapshot, observations=tuple(observations)), report)
         todo = {flow: rate for flow, rate in rates.items() if frozenset((flow.ends,)) in undecided}
         rest = budget.for_repetitions(spent.seconds, spent.moved, later)
         planned = repetitions(report, scope, frozenset(_run(report.topology, flow) for flow in todo), rest, plans)

@@ -63,8 +63,8 @@ def gaps(not_checked: Iterable[NotChecked]) -> Iterator[Gap]:
         yield Gap("; ".join(_subjects([one for one, _ in alike])), safe(why), safe(how) if how else None)
 
 
-def without_standing(not_checked: Iterable[NotChecked]) -> list[NotChecked]:
-    """The records without those that every report of a node has, whatever its state."""
+def without_job_limits(not_checked: Iterable[NotChecked]) -> list[NotChecked]:
+    """The records without that of the limits of a job, which every report of a node has."""
     return [one for one in not_checked if one != NOT_A_JOB]
 
 

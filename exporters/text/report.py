@@ -21,7 +21,7 @@ from .cost import cost
 from .coverage import coverage_text, scope_of
 from .findings import Detail, block, details_of, grouped, has_block, summary
 from .measured import measured
-from .not_checked import gaps, lines_by_reason, without_standing
+from .not_checked import gaps, lines_by_reason, without_job_limits
 from .terminal import WIDTH, Paint, hanging, painter, safe, wrap
 from .vocabulary import counted, device_counts, listed
 
@@ -76,7 +76,7 @@ def _first_part(report: Report, paint: Paint, named: bool) -> Iterator[str]:
         why, in_gaps = why_unknown(report)
         yield from wrap(safe(why) + (_SEE if named and in_gaps else ""), WIDTH)
         if not named:  # a whole report has them below
-            yield from islice(lines_by_reason(without_standing(report.not_checked), WIDTH), _MOST_REASONS)
+            yield from islice(lines_by_reason(without_job_limits(report.not_checked), WIDTH), _MOST_REASONS)
     lines = [list(summary(group, paint)) for group in grouped(report.findings) if not group[0].silenced]
     for line in lines[:_MOST_LINES]:
         yield from line
@@ -98,17 +98,17 @@ def _headline(report: Report) -> str:
 
 def _not_evaluated(report: Report, full: bool) -> list[str]:
     """The codes that could not be judged; without `full`, not those that only a job can judge."""
-    standing = not full and len(without_standing(report.not_checked)) < len(report.not_checked)
+    without_limits = not full and len(without_job_limits(report.not_checked)) < len(report.not_checked)
     return [
         code
         for code, evaluated in report.checks.items()
-        if not evaluated and not (standing and code in codes() and codes()[code].of_job)
+        if not evaluated and not (without_limits and code in codes() and codes()[code].of_job)
     ]
 
 
 def _gaps(report: Report, paint: Paint, full: bool) -> Iterator[str]:
     not_evaluated = [safe(code) for code in _not_evaluated(report, full)]
-    not_checked = report.not_checked if full else without_standing(report.not_checked)
+    not_checked = report.not_checked if full else without_job_limits(report.not_checked)
     if not not_checked and not not_evaluated:
         return
     yield paint("NOT CHECKED", "bold")

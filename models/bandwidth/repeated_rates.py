@@ -22,7 +22,7 @@ from ..inventory.snapshot import Snapshot, once_per_snapshot
 from ..report import Expectation, Level
 from .plausibility import implausible
 
-Decision: TypeAlias = Literal["slow", "equal", "again"]
+Decision: TypeAlias = Literal["slow", "equal", "undecided"]
 BATCH = 4  # measurements of each flow between two looks
 MOST = 1 + 6 * BATCH  # the last measurements that count; a loss of 3 % at a scatter of 2 % needs about 20
 FEWEST = BATCH  # measurements of a series; with fewer, the highest rate counts
@@ -54,8 +54,8 @@ def decide(share: float, error: float, least: float, settled: bool = True) -> De
     """
     lost = 1 - share
     if lost > max(least, SURE * error):
-        return "slow" if settled else "again"
-    return "equal" if lost < LOST - UNLIKELY * error or error < (LOST - least) / UNLIKELY else "again"
+        return "slow" if settled else "undecided"
+    return "equal" if lost < LOST - UNLIKELY * error or error < (LOST - least) / UNLIKELY else "undecided"
 
 
 def middle(values: Sequence[float]) -> float:

@@ -14,11 +14,11 @@ from ..inventory.snapshot import Snapshot
 from ..report import Report
 from .localization import Candidate, candidates_of
 
-Run: TypeAlias = frozenset[tuple[str, ...]]  # the ends of the flows that run at the same time
+SimultaneousFlows: TypeAlias = frozenset[tuple[str, ...]]  # the ends of flows that run at the same time
 _FEWEST_OTHERS = 3  # with fewer equals, the slow one of them cannot be identified
 
 
-def again(snapshot: Snapshot, report: Report) -> frozenset[Run]:
+def runs_to_repeat(snapshot: Snapshot, report: Report) -> frozenset[SimultaneousFlows]:
     """The runs to measure again: all flows of each cohort with an open flow, so that equals are measured in turn.
 
     A flow that a state explains, such as a narrow link, is decided.
@@ -30,7 +30,7 @@ def again(snapshot: Snapshot, report: Report) -> frozenset[Run]:
         for flow in cohort
         if f"bandwidth-low:{flow.subject}" not in explained and _has_equals(snapshot, flow)
     }
-    wanted = {flow for flow, found in decided.items() if found == "again"} | _related(snapshot, decided)
+    wanted = {flow for flow, found in decided.items() if found == "undecided"} | _related(snapshot, decided)
     undecided = (cohort for cohort in cohort_of(snapshot).values() if not wanted.isdisjoint(cohort))
     return frozenset(frozenset((flow.ends, *flow.beside)) for cohort in undecided for flow in cohort)
 
@@ -62,7 +62,7 @@ def decision(snapshot: Snapshot, flow: Flow) -> Decision:
         healthy_loss(snapshot, flow, others),
         settled=count >= FEWEST,
     )
-    return "equal" if found == "again" and count >= MOST else found
+    return "equal" if found == "undecided" and count >= MOST else found
 
 
 def _has_equals(snapshot: Snapshot, flow: Flow) -> bool:

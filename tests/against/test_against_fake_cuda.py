@@ -17,7 +17,7 @@ import pytest
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.source import Source
-from linkgauge.models.diagnosis.repetition import Run as Repeated
+from linkgauge.models.diagnosis.repetition import SimultaneousFlows
 from linkgauge.models.facts.records import Flow, NotChecked, Observation, Record
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
@@ -255,7 +255,7 @@ def test_from_the_driver_to_the_findings(conf: Path) -> None:
     assert [run.name for run in report.runs if run.bytes] == ["host_copy", "peer_copy", "device_memory"]
 
 
-def once(report: Report, undecided: frozenset[Repeated]) -> list[Source]:
+def once(report: Report, undecided: frozenset[SimultaneousFlows]) -> list[Source]:
     """The calls for GPUs of the quick level, once each."""
     if report.levels:
         return []

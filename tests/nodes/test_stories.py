@@ -17,8 +17,7 @@ from linkgauge.agent.pipeline.source import Source
 from linkgauge.exporters.text.report import as_text
 from linkgauge.models.bandwidth.repeated_rates import BATCH, MOST
 from linkgauge.models.diagnosis.hysteresis import Histories, settle
-from linkgauge.models.diagnosis.repetition import Run as Repeated
-from linkgauge.models.diagnosis.repetition import again
+from linkgauge.models.diagnosis.repetition import SimultaneousFlows, runs_to_repeat
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Event
@@ -211,7 +210,7 @@ def test_an_unreadable_width_is_never_ok() -> None:
 def test_a_slow_copy_is_measured_again_before_it_is_said() -> None:
     tries = iter([30.0, 55.0])
 
-    def probes(report: Report, undecided: frozenset[Repeated]) -> Iterable[Source]:
+    def probes(report: Report, undecided: frozenset[SimultaneousFlows]) -> Iterable[Source]:
         slow = [level.flow.ends for level in report.levels if any(f.code == "bandwidth-low" for f in report.findings)]
         todo = slow if report.levels else [("gpu0", "pci0000:00")]
         return [source_of(copy(ends, next(tries))) for ends in todo]
@@ -224,7 +223,7 @@ def test_a_slow_copy_is_measured_again_before_it_is_said() -> None:
 def scattering(loss: float, chance: Random, asked: list[int]) -> Probes:
     """Copies of eight GPUs to the root with a scatter of 2 %; those of gpu5 lose a share. `asked` counts the rounds."""
 
-    def probes(report: Report, undecided: frozenset[Repeated]) -> Iterable[Source]:
+    def probes(report: Report, undecided: frozenset[SimultaneousFlows]) -> Iterable[Source]:
         todo = sorted(ends for run in undecided for ends in run)
         if not report.levels:
             todo = [(f"gpu{gpu}", ROOT) for gpu in range(8)]
@@ -249,7 +248,7 @@ def test_a_small_loss_is_found_by_repetition_and_health_stays_health() -> None:
 
 
 def test_copies_that_agree_are_not_repeated() -> None:
-    def probes(report: Report, undecided: frozenset[Repeated]) -> Iterable[Source]:
+    def probes(report: Report, undecided: frozenset[SimultaneousFlows]) -> Iterable[Source]:
         assert undecided == frozenset()
         ends = [] if report.levels else [(f"gpu{gpu}", ROOT) for gpu in range(8)]
         return [source_of(*(copy(one, 55.4 + 0.1 * index) for index, one in enumerate(ends)))] if ends else []
@@ -261,8 +260,8 @@ def test_a_state_that_explains_a_slow_copy_ends_its_repetition() -> None:
     narrow = with_fields(gpus_under_switches(8), gpu_address(0), width=8)
     copies = [copy((f"gpu{gpu}", ROOT), 27.0 if gpu == 0 else 55.4) for gpu in range(8)]
     wide, slow = snapshot_of([*gpus_under_switches(8), *copies]), snapshot_of([*narrow, *copies])
-    assert len(again(wide, evaluate(wide))) == 8
-    assert again(slow, evaluate(slow)) == frozenset()
+    assert len(runs_to_repeat(wide, evaluate(wide))) == 8
+    assert runs_to_repeat(slow, evaluate(slow)) == frozenset()
 
 
 def test_a_gpu_does_not_forward() -> None:

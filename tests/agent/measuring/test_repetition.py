@@ -16,7 +16,7 @@ from linkgauge.agent.measuring.registry import REPEATABLE
 from linkgauge.agent.measuring.session import MeasurementOptions, Session
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import SOURCES
-from linkgauge.models.diagnosis.repetition import Run
+from linkgauge.models.diagnosis.repetition import SimultaneousFlows
 from linkgauge.models.facts.records import Evidence, Flow, Observation, Record
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
@@ -49,7 +49,7 @@ def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return pass_
 
 
-def single_copies(report: Report) -> frozenset[Run]:
+def single_copies(report: Report) -> frozenset[SimultaneousFlows]:
     """All copies of one GPU with its memory, alone."""
     near = {gpu: nearest_memory(report.topology, gpu) for gpu in gpus_of(report.topology)}
     return frozenset(frozenset({ends}) for pair in near.items() for ends in (pair, pair[::-1]))
@@ -58,7 +58,7 @@ def single_copies(report: Report) -> frozenset[Run]:
 def stages(report: Report, options: MeasurementOptions, pass_time: Callable[[float], None]) -> list[list[Probe]]:
     """The probes of each stage if the copies with the host are never decided. Each takes as long as planned."""
     measurement, found = Session(options, Clock()), list[list[Probe]]()
-    undecided: frozenset[Run] = frozenset()
+    undecided: frozenset[SimultaneousFlows] = frozenset()
     while not found or found[-1]:
         found.append([])
         for source in measurement.probes(report, undecided):

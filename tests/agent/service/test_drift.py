@@ -14,7 +14,7 @@ from linkgauge.agent.pipeline.source import Source
 from linkgauge.agent.service.drift_source import EVERY
 from linkgauge.agent.service.recorder import Recorder
 from linkgauge.agent.state.history_file import FILE
-from linkgauge.models.diagnosis.repetition import Run
+from linkgauge.models.diagnosis.repetition import SimultaneousFlows
 from linkgauge.models.facts.records import Observation
 from linkgauge.models.facts.units import from_utc
 from linkgauge.models.inventory.inventory import Inventory, Item
@@ -44,7 +44,7 @@ class Service:
         assert self.recorder.add(self.folder, report, now, self.memory)[1] is None
         return report.findings
 
-    def probes(self, report: Report, undecided: frozenset[Run]) -> Iterator[Source]:
+    def probes(self, report: Report, undecided: frozenset[SimultaneousFlows]) -> Iterator[Source]:
         """Both copies once; nothing is repeated in the same hour."""
         if not report.levels:
             yield source_of(*self.rates(), name="host_copy")

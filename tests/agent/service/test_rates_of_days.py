@@ -14,7 +14,7 @@ from linkgauge.agent.pipeline.past import recent_rates
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.agent.service import checkpoint
 from linkgauge.models.bandwidth.repeated_rates import FEWEST, MOST
-from linkgauge.models.diagnosis.repetition import Run
+from linkgauge.models.diagnosis.repetition import SimultaneousFlows
 from linkgauge.models.facts.records import Observation
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
@@ -46,7 +46,7 @@ class Service:
         self.memory, report = cycle(self.host, [NODE], Site(), self.memory)
         return found(report)
 
-    def probes(self, report: Report, undecided: frozenset[Run]) -> Iterator[Source]:
+    def probes(self, report: Report, undecided: frozenset[SimultaneousFlows]) -> Iterator[Source]:
         """One measurement of each copy; nothing is repeated on the same day."""
         if not report.levels:
             yield source_of(*self.rates(), name="host_copy")

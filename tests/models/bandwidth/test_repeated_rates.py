@@ -26,8 +26,8 @@ SCATTER = 0.02
 def decided(loss: float, chance: Random) -> Decision:
     """The decision about one flow after all its batches."""
     values: list[float] = []
-    found: Decision = "again"
-    while found == "again" and len(values) < MOST:
+    found: Decision = "undecided"
+    while found == "undecided" and len(values) < MOST:
         values += [(1 - loss) * chance.gauss(1, SCATTER) for _ in range(BATCH)]
         found = decide(middle(values), error_of(SCATTER, len(values)), LEAST)
     return found
@@ -60,12 +60,12 @@ def test_a_smaller_error_does_not_turn_a_clear_decision() -> None:
         found = [decide(share, error, LEAST) for error in (0.01, 0.005, 0.001, 0.0)]
         assert found[-1] == "slow"
         assert "equal" not in found
-    assert [decide(1.0, error, LEAST) for error in (0.03, 0.01, 0.001)] == ["again", "equal", "equal"]
+    assert [decide(1.0, error, LEAST) for error in (0.03, 0.01, 0.001)] == ["undecided", "equal", "equal"]
 
 
 def test_few_measurements_call_no_flow_slow() -> None:
-    assert decide(0.5, 0.0, LEAST, settled=False) == "again"
-    assert decide(1 - LOST / 2, error_of(SCATTER, FEWEST), LEAST) == "again"
+    assert decide(0.5, 0.0, LEAST, settled=False) == "undecided"
+    assert decide(1 - LOST / 2, error_of(SCATTER, FEWEST), LEAST) == "undecided"
 
 
 def observed(*values: float) -> list[Observation]:
