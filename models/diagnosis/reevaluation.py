@@ -13,9 +13,9 @@ from ..inventory.snapshot import Snapshot
 from ..report import Finding, Report
 from ..rules import RULES, Rule
 
-# Facts about hardware. A device of these kinds that is absent was removed or lost, which repairs nothing.
 # Codes whose rules evaluate absent devices, with the help of the inventory.
 _ABSENCE = frozenset({"gpu-missing", "nic-missing", "storage-missing", "nvswitch-error"})
+# Facts about hardware. A device of these kinds that is absent was removed or lost, which repairs nothing.
 _HARDWARE = (Pci, Gpu, GpuLink, Rdma, Port, Nvme)
 
 
