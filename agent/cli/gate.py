@@ -115,7 +115,7 @@ def _health_check(site: str | None, state_dir: str | None, fabric: str | None, n
     with clear_errors():
         from ..gate.decision import decide
         from ..slurm.health_check import Check
-        from ..slurm.scontrol import Refused, Slurm
+        from ..slurm.scontrol import ScontrolError, Slurm
         from ..state.acceptance import folder_of
 
         folder = folder_of("/", state_dir)
@@ -126,7 +126,7 @@ def _health_check(site: str | None, state_dir: str | None, fabric: str | None, n
             try:
                 message = check.run(time.time())
                 break
-            except (Refused, OSError) as refused:
+            except (ScontrolError, OSError) as refused:
                 message = f"nothing changed: {refused}"
     if message:
         click.echo(message)

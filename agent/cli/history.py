@@ -75,7 +75,7 @@ def _name(folder: str) -> str:
 
     try:
         return status_file.read(folder, time.time()).service.node or "this node"
-    except status_file.Unknown as reason:
+    except status_file.StatusUnknown as reason:
         return (reason.last and reason.last.service.node) or "this node"
 
 

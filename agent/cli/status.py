@@ -45,7 +45,7 @@ def status(state_dir: str | None, form: str) -> None:
         now, unknown = time.time(), None
         try:
             found = status_file.read(folder_of("/", state_dir), now)
-        except status_file.Unknown as reason:
+        except status_file.StatusUnknown as reason:
             if reason.last is None:
                 click.echo(f"Error: {reason}. {_REMEDY}", err=True)
                 sys.exit(EXIT["unknown"])

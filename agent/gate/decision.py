@@ -17,7 +17,7 @@ from ...models.report import Finding, Verdict
 from ...models.site.gate import Cause, Gate, causes, why_open
 from ..inputs import site_file
 from ..state import acceptance, status_file
-from ..state.status_file import Unknown
+from ..state.status_file import StatusUnknown
 
 _UNKNOWN = "some vital checks could not be evaluated: 'linkgauge diagnose' lists them"
 _SECONDS = 1.0  # timeout of the check whether a file exists
@@ -65,13 +65,13 @@ def decide(site: str | None, folder: str, strict: bool = False, further: Sequenc
     disabled = disabled_by(gate.disable_file)
     try:
         found = status_file.read(folder)
-    except Unknown as reason:
+    except StatusUnknown as reason:
         last = (*_of_last_cycle(reason, folder), *further)
         return decision_of(gate, "unknown", last, None, disabled, str(reason), strict)
     return decision_of(gate, found.verdict, (*found.findings, *further), found.at, disabled, strict=strict)
 
 
-def _of_last_cycle(reason: Unknown, folder: str) -> tuple[Finding, ...]:
+def _of_last_cycle(reason: StatusUnknown, folder: str) -> tuple[Finding, ...]:
     """The findings of the last cycle of a service that has stopped. An acceptance clears them."""
     if reason.last is None:
         return ()

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ...probes.host.entries import Entry, Folder, Link, Refused
+from ...probes.host.entries import Entry, Folder, Link, UnreadableFile
 from ...probes.host.recorded import Copied, Recorded
 from ...probes.host.texts import BIGGEST, TOO_BIG, decoded, text_of
 
@@ -97,7 +97,7 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
-            return {name: Refused(None, "not a plain file")}
+            return {name: UnreadableFile(None, "not a plain file")}
         if status.st_size > BIGGEST:
             return {name: TOO_BIG}
         with open(path, "rb") as file:
@@ -105,7 +105,7 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
     except OSError as error:
         if named:
             raise
-        return {name: Refused(error.errno, error.strerror or str(error))}
+        return {name: UnreadableFile(error.errno, error.strerror or str(error))}
     if content.startswith(CAPTURE.encode()):
         return {name: decoded(content)}
     from ...probes.dumps.core.archives import is_archive, unpack  # slow to import
@@ -117,4 +117,4 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
     except ValueError as wrong:
         if named:
             raise
-        return {name: Refused(None, str(wrong))}
+        return {name: UnreadableFile(None, str(wrong))}

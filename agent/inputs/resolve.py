@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ...probes.calls.child import Children
-from ...probes.host.entries import Entry, Folder, Refused
+from ...probes.host.entries import Entry, Folder, UnreadableFile
 from ...probes.host.host import Host
 from ...probes.host.live import Live
 from ...probes.host.recorded import Recorded, Replayed, parse
@@ -122,7 +122,7 @@ def _tree(collected: Recorded, prefixes: Sequence[str]) -> Input:
 def _single_file(shown: str, collected: Recorded, file: tuple[str, Entry]) -> Input:
     """A capture, or a text. The verdict of a text in which nothing is known is unknown, as in a folder."""
     name, entry = file
-    if isinstance(entry, Refused):
+    if isinstance(entry, UnreadableFile):
         raise BadInput(f"--from {shown}: {entry.why}")
     if _is_capture(entry):
         try:

@@ -18,7 +18,7 @@ _SECONDS = 10.0
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """The API refused a request. `code` is that of HTTP; None: no answer."""
 
     def __init__(self, why: str, code: int | None = None) -> None:
@@ -35,7 +35,7 @@ class Cluster:
     authority: str | None = None  # the file with the certificate that signed the API's
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, kind: str = "application/json") -> Any:
-        """Send a request with a JSON body; return the JSON of the response. Raises Refused."""
+        """Send a request with a JSON body; return the JSON of the response. Raises ApiError."""
         headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json", "Content-Type": kind}
         data = None if body is None else json.dumps(body).encode()
         asking = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)
@@ -44,19 +44,19 @@ class Cluster:
             with urllib.request.urlopen(asking, timeout=_SECONDS, context=trust) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as refused:
-            raise Refused(f"{method} {path}: {refused.code} {refused.reason}", refused.code) from None
+            raise ApiError(f"{method} {path}: {refused.code} {refused.reason}", refused.code) from None
         except HTTPException as failed:
-            raise Refused(f"{method} {path}: not an answer of HTTP ({type(failed).__name__})") from None
+            raise ApiError(f"{method} {path}: not an answer of HTTP ({type(failed).__name__})") from None
         except (OSError, ValueError) as failed:
-            raise Refused(f"{method} {path}: {failed}") from None
+            raise ApiError(f"{method} {path}: {failed}") from None
 
 
 def here() -> Cluster:
-    """The cluster of this pod. Raises Refused outside of one."""
+    """The cluster of this pod. Raises ApiError outside of one."""
     try:
         token = (_ACCOUNT / "token").read_text().strip()
         host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     except (OSError, KeyError) as missing:
-        raise Refused(f"no pod with a service account: {missing}") from None
+        raise ApiError(f"no pod with a service account: {missing}") from None
     host = f"[{host}]" if ":" in host else host
     return Cluster(f"https://{host}:{port}", token, str(_ACCOUNT / "ca.crt"))

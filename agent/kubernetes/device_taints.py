@@ -71,7 +71,7 @@ def _labels(node: str) -> dict[str, str]:
 
 
 def update(cluster: Cluster, node: str, faults: Mapping[str, str], effect: Effect) -> None:
-    """Create the missing rules of this node, and delete those of devices without a fault. Raises Refused."""
+    """Create the missing rules of this node, and delete those of devices without a fault. Raises ApiError."""
     selector = quote(",".join(f"{name}={value}" for name, value in _labels(node).items()))
     present = {one["metadata"]["name"]: one for one in _items(cluster, f"{_RULES}?labelSelector={selector}")}
     slices = _items(cluster, f"{_SLICES}?fieldSelector={quote(f'spec.nodeName={node}')}") if faults else []

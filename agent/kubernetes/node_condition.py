@@ -61,7 +61,7 @@ class NodeCondition:
         self._sent_at = 0.0
 
     def update(self, cluster: Cluster, node: str, condition: Condition) -> bool:
-        """Set the condition of the node. Returns whether that was due. Raises Refused."""
+        """Set the condition of the node. Returns whether that was due. Raises ApiError."""
         now = self._now()
         if self._sent == (node, condition) and now - self._sent_at < _HEARTBEAT:
             return False

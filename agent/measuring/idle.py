@@ -36,12 +36,14 @@ def claimed_by(host: Host, owner: str | None = None) -> str | None:
     """The hold or job that claims this machine, even if unused; None: no claim. It can change between two probes."""
     if why := held():
         return why
-    from ...probes.system.job_cgroups import Unknown  # imported only to measure: the readers of Slurm and Kubernetes
+    from ...probes.system.job_cgroups import (
+        AllocationsUnknown,  # imported only to measure: the readers of Slurm and Kubernetes
+    )
     from ...probes.system.scheduler_allocations import allocations
 
     try:
         others = allocations(host, owner)
-    except Unknown as unknown:
+    except AllocationsUnknown as unknown:
         return f"whether a job has this machine is not known: {unknown}"
     if others:
         return f"{_listed(list(others.values()))} {'has' if len(others) == 1 else 'have'} this machine"

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...exporters.events.health_events import HealthEvent, changes
-from ...exporters.events.nvsentinel import Receiver, Refused, Unavailable
+from ...exporters.events.nvsentinel import EventsRefused, Receiver, Unavailable
 from ..inputs.site_file import BadInput
 from ..state.state_file import read_state_file, write_state_file
 from .background_sender import TryAgain
@@ -61,7 +61,7 @@ class HealthEvents:
             self._receiver.send(events, faults.node, faults.at)
         except Unavailable as why:
             raise TryAgain(str(why)) from None
-        except Refused as why:
+        except EventsRefused as why:
             _log.warning("nvsentinel: %d events were refused: %s", len(events), why)
         self._known = replace(known, events=dict(faults.events))
         with suppress(OSError):  # the log has a warning about the state folder already

@@ -27,7 +27,7 @@ from ..pipeline.hang_guard import collect_all
 from ..pipeline.registry import named
 from ..state import status_file
 from ..state.state_file import opened_folder, read_state_file, write_state_file
-from ..state.status_file import Unknown
+from ..state.status_file import StatusUnknown
 
 _FOLDER = "windows"
 _JOB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
@@ -167,7 +167,7 @@ def _delete_old(folder: str) -> None:
 def _peaks(folder: str, job: str) -> tuple[Mapping[str, float], set[str]]:
     try:
         return status_file.read(folder).peaks.get(job, {}), set()
-    except Unknown as unknown:
+    except StatusUnknown as unknown:
         return {}, {f"node peak: {unknown}"}
 
 

@@ -105,7 +105,7 @@ def _kubernetes(push: Push) -> _Made:
     When the service stops, the condition becomes Unknown, and the rules stay: a device keeps its fault.
     """
     from ..kubernetes import device_taints
-    from ..kubernetes.cluster_api import Refused, here
+    from ..kubernetes.cluster_api import ApiError, here
     from ..kubernetes.node_condition import NodeCondition, condition_of
 
     condition = NodeCondition()
@@ -121,7 +121,7 @@ def _kubernetes(push: Push) -> _Made:
             if push.device_taints and (due or tainted != [faults]):
                 device_taints.update(here(), node, faults, push.device_taints)
                 tainted[:] = [faults]
-        except Refused as why:
+        except ApiError as why:
             raise TryAgain(str(why)) from None
 
     sender = BackgroundSender[tuple[str, Report | None]]("kubernetes", lambda value: send(*value))

@@ -24,7 +24,7 @@ from ...models.site.gate import Cause, has_room
 from ..gate.decision import GateDecision
 from ..state import acceptance
 from ..state.state_file import read_state_file, write_state_file
-from .scontrol import PREFIX, Refused, Slurm
+from .scontrol import PREFIX, ScontrolError, Slurm
 
 _FILE = "gate.json"
 _JITTER = 0.8  # seconds; spreads the first calls of all nodes
@@ -55,7 +55,7 @@ class Check(Struct, frozen=True, kw_only=True):
     rng: random.Random = field(default_factory=random.Random)
 
     def run(self, now: float) -> str | None:
-        """Drain the node, resume it or do nothing. Returns a message for the log, or None. Raises Refused, OSError."""
+        """Drain the node, resume it or do nothing. Returns a message for the log. Raises ScontrolError, OSError."""
         record = record_of(self.folder)
         if not self.decision.closed:
             message = self._reopen(record, now)
@@ -91,7 +91,7 @@ class Check(Struct, frozen=True, kw_only=True):
         return f"{cause}: not drained: {self.decision.gate.max_drained:.1%} of all nodes are drained already"
 
     def _drained(self, reason: str, note: str) -> bool:
-        """Drain the node if it is among the first. Returns whether it was drained. Raises Refused."""
+        """Drain the node if it is among the first. Returns whether it was drained. Raises ScontrolError."""
         self.sleep(_SETTLE)
         counted = self.slurm.monotonic()
         nodes = self.slurm.nodes()
@@ -99,13 +99,13 @@ class Check(Struct, frozen=True, kw_only=True):
         if not has_room(self.node, ours, asking, len(nodes), self.decision.gate):
             return False
         if self.slurm.monotonic() - counted > _SWIFT:
-            raise Refused("not drained: Slurm answers too slowly to count drained nodes")
+            raise ScontrolError("not drained: Slurm answers too slowly to count drained nodes")
         self.slurm.update(self.node, State="DRAIN", Reason=reason, **{note: ""})
         return True
 
     def _withdraw(self, note: str) -> None:
         """Remove the note. If that fails the next run does it; until then others count the note as a drained node."""
-        with suppress(Refused):
+        with suppress(ScontrolError):
             replace(self.slurm, until=self.slurm.until + _LEAVING).update(self.node, **{note: ""})
 
     def _reopen(self, record: CheckRecord, now: float) -> str | None:

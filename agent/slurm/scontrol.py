@@ -20,7 +20,7 @@ _REASON = re.compile(r"(?P<text>.*?) \[(?P<who>[^\[\]@]*)@(?P<at>[0-9]{1,12})\]"
 _OUT = ("DRAIN", "DOWN", "FAIL")  # states in which a node gets no jobs
 
 
-class Refused(Exception):
+class ScontrolError(Exception):
     """Slurm did not answer, or refused the call. The message is the reason."""
 
 
@@ -63,21 +63,21 @@ class Slurm(Struct, frozen=True, kw_only=True):
     monotonic: Callable[[], float] = time.monotonic
 
     def node(self, name: str) -> Node:
-        """Read one node. Raises Refused."""
+        """Read one node. Raises ScontrolError."""
         return next(parse_nodes(self._run("show", "node", name)), None) or _unknown_node(name)
 
     def nodes(self) -> list[Node]:
-        """Read all nodes, also those of hidden partitions. Raises Refused."""
+        """Read all nodes, also those of hidden partitions. Raises ScontrolError."""
         return list(parse_nodes(self._run("--all", "show", "nodes")))
 
     def update(self, name: str, **fields: str) -> None:
-        """Change all given fields of a node in one call. Raises Refused."""
+        """Change all given fields of a node in one call. Raises ScontrolError."""
         self._run("update", f"NodeName={name}", *(f"{key}={value}" for key, value in fields.items()))
 
     def _run(self, *words: str) -> str:
         left = self.until - self.monotonic()
         if left <= 0:
-            raise Refused("no time left to call Slurm")
+            raise ScontrolError("no time left to call Slurm")
         environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8"}
         try:
             done = subprocess.run(
@@ -89,12 +89,14 @@ class Slurm(Struct, frozen=True, kw_only=True):
                 stdin=subprocess.DEVNULL,
             )
         except subprocess.TimeoutExpired:
-            raise Refused(f"{self.program} {words[0]}: no answer within {left:.1f} s") from None
+            raise ScontrolError(f"{self.program} {words[0]}: no answer within {left:.1f} s") from None
         except OSError as error:
-            raise Refused(f"{self.program}: {error.strerror}") from None
+            raise ScontrolError(f"{self.program}: {error.strerror}") from None
         if done.returncode:
             output = done.stderr.decode("utf-8", "replace") or done.stdout.decode("utf-8", "replace")
-            raise Refused(f"{self.program} {' '.join(words[:2])}: {output.strip() or f'exit code {done.returncode}'}")
+            raise ScontrolError(
+                f"{self.program} {' '.join(words[:2])}: {output.strip() or f'exit code {done.returncode}'}"
+            )
         return done.stdout.decode("utf-8", "replace")
 
 
@@ -117,4 +119,4 @@ def parse_nodes(text: str) -> Iterator[Node]:
 
 
 def _unknown_node(name: str) -> Node:
-    raise Refused(f"Slurm does not know the node {name}: pass its name with --node")
+    raise ScontrolError(f"Slurm does not know the node {name}: pass its name with --node")

@@ -49,7 +49,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     peaks: Mapping[str, Mapping[str, float]] = {}  # open job window -> port, or a job's collective -> bytes per second
 
 
-class Unknown(Exception):
+class StatusUnknown(Exception):
     """The status of the node is unknown. The message is the reason."""
 
     def __init__(self, reason: str, last: Status | None = None) -> None:
@@ -92,20 +92,20 @@ def _public(finding: Finding) -> Finding:
 
 
 def read(folder: str, now: float | None = None, booted: float | None = None) -> Status:
-    """Read a current status file. Raises Unknown if it is missing, too old, or older than the last boot."""
+    """Read a current status file. Raises StatusUnknown if it is missing, too old, or older than the last boot."""
     now = time.time() if now is None else now
     booted = now - time.clock_gettime(time.CLOCK_BOOTTIME) if booted is None else booted
     path = os.path.join(folder, FILE)
     try:
         status = read_state_file(path, Status)
     except FileNotFoundError:
-        raise Unknown(
+        raise StatusUnknown(
             f"{path} does not exist: linkgauge serve does not run here, or uses another --state-dir"
         ) from None
     except OSError as refused:
-        raise Unknown(f"{path}: {refused.strerror}") from None
+        raise StatusUnknown(f"{path}: {refused.strerror}") from None
     except ValueError as wrong:
-        raise Unknown(str(wrong)) from None
+        raise StatusUnknown(str(wrong)) from None
     if status.at > now + status.every:
         why = f"the last cycle of the service is in the future ({as_utc(status.at)}): the clock was set back"
     elif status.at < booted:
@@ -114,12 +114,12 @@ def read(folder: str, now: float | None = None, booted: float | None = None) -> 
         why = f"the service has not completed a cycle since {as_utc(status.at)}"
     else:
         return status
-    raise Unknown(why, status)
+    raise StatusUnknown(why, status)
 
 
 def stored_peaks(folder: str) -> Mapping[str, Mapping[str, float]]:
     """The stored peaks, for a service that starts again."""
     try:
         return read(folder).peaks
-    except Unknown:
+    except StatusUnknown:
         return {}

@@ -21,7 +21,7 @@ from random import Random
 
 from linkgauge.probes.dumps.core import archives
 from linkgauge.probes.dumps.core.archives import is_archive, unpack
-from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
+from linkgauge.probes.host.entries import Entry, Folder, Link, UnreadableFile
 
 # lower limits for this program: the same archives are refused, and smaller ones are enough
 MOST_BYTES, MOST_FILES = 1 << 20, 200
@@ -93,7 +93,7 @@ def check(content: bytes) -> float:
     for name, one in entries.items():
         assert name.strip("/") == name != "", f"{name!r} is no path"
         assert ".." not in name.split("/"), f"{name!r} leads out"
-        assert isinstance(one, str | Link | Refused | Folder), f"{one!r} is nothing that an archive holds"
+        assert isinstance(one, str | Link | UnreadableFile | Folder), f"{one!r} is nothing that an archive holds"
     return took
 
 

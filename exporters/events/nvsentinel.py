@@ -23,7 +23,7 @@ class Unavailable(Exception):
     """The receiver did not take the events. They may be sent again: the receiver knows duplicates."""
 
 
-class Refused(Exception):
+class EventsRefused(Exception):
     """The receiver refused the content of the events, and will do so again."""
 
 
@@ -42,7 +42,7 @@ class Receiver:
         )
 
     def send(self, events: Iterable[HealthEvent], node: str, at: str | None, seconds: float = _SECONDS) -> None:
-        """Send the events. Raises Unavailable, Refused."""
+        """Send the events. Raises Unavailable, EventsRefused."""
         import grpc
 
         several = self._types["HealthEvents"](version=1)
@@ -55,7 +55,7 @@ class Receiver:
             code = error.code()
             text = f"{code.name}: {error.details()}"
             # All others can end: a receiver that starts, that gets its rights, or a call that `close` has ended.
-            raise (Refused if code.name in _FINAL else Unavailable)(text) from None
+            raise (EventsRefused if code.name in _FINAL else Unavailable)(text) from None
         except ValueError as closed:
             raise Unavailable(str(closed)) from None
 

@@ -16,7 +16,7 @@ _KINDS = ("gpu", "nic", "nvme")
 _MOST = 0.75  # share of the switches that must have the usual number; one of four may have an empty position
 
 
-class Gap(Struct, frozen=True):
+class EmptyPosition(Struct, frozen=True):
     """A switch with fewer devices of a product than most equal switches."""
 
     switch: str  # address of its upstream port
@@ -29,9 +29,9 @@ class Gap(Struct, frozen=True):
 
 
 @once_per_snapshot
-def gaps(snapshot: Snapshot) -> tuple[Gap, ...]:
+def empty_positions(snapshot: Snapshot) -> tuple[EmptyPosition, ...]:
     """All empty positions of the node."""
-    return tuple(gap for group in _equal_switches(snapshot).values() for gap in _gaps(snapshot, group))
+    return tuple(gap for group in _equal_switches(snapshot).values() for gap in _empty_positions(snapshot, group))
 
 
 def has_equal_switches(snapshot: Snapshot) -> bool:
@@ -74,7 +74,7 @@ def _equal_switches(snapshot: Snapshot) -> Mapping[Hashable, list[str]]:
     return groups
 
 
-def _gaps(snapshot: Snapshot, switches: list[str]) -> Iterator[Gap]:
+def _empty_positions(snapshot: Snapshot, switches: list[str]) -> Iterator[EmptyPosition]:
     """Switches of another role have other devices, or several of them have fewer devices in the same way."""
     counts = _counts(snapshot, switches)
     if len({frozenset(one.items()) for one in counts.values()}) == 1:
@@ -87,7 +87,7 @@ def _gaps(snapshot: Snapshot, switches: list[str]) -> Iterator[Gap]:
             single = sum(one == own for one in alike) == 1
             if usual is not None and own[kind, product] < usual and single and agree >= _MOST * len(alike):
                 example = _example(snapshot, product)
-                yield Gap(switch, kind, example, own[kind, product], usual, agree, len(alike))
+                yield EmptyPosition(switch, kind, example, own[kind, product], usual, agree, len(alike))
 
 
 def _counts(snapshot: Snapshot, switches: list[str]) -> Mapping[str, Counter[tuple[str, Hashable]]]:

@@ -21,7 +21,7 @@ from .cluster_fabric import Node, Switches, domain, fat_tree
 _MESHED = ("xgmi", "roce")  # grades whose links connect each two GPUs
 
 
-class Unknown(ValueError):
+class UnknownValue(ValueError):
     """A value that the plan needs and that is not known. Carries a sentence for the user."""
 
 
@@ -69,17 +69,17 @@ def cluster_of(
 ) -> Cluster:
     """A cluster of `nodes` nodes of a machine type. `nics` and `gpu` replace the values of the catalog.
 
-    Without `switches` the fabric has full bisection bandwidth. Raises Unknown for a missing value, and ValueError of
-    fat_tree.
+    Without `switches` the fabric has full bisection bandwidth. Raises UnknownValue for a missing value, and
+    ValueError of fat_tree.
     """
     fitted = fitted_of(machine.name)
     product = gpu or _product(fitted.gpu if fitted else None, machine)
     row = _compute_rates(product)
     if nodes < 1:
-        raise Unknown(f"{nodes} nodes: at least one node is required")
+        raise UnknownValue(f"{nodes} nodes: at least one node is required")
     gpus = machine.gpus or (fitted.gpus if fitted else None)
     if not gpus:
-        raise Unknown(f"{machine.name}: its number of GPUs is not known; describe it in the site file")
+        raise UnknownValue(f"{machine.name}: its number of GPUs is not known; describe it in the site file")
     rate, grade = _between(machine, product)
     ports = nics or (_ports(machine, fitted) if nodes > 1 else (1, 1.0))  # a single node needs no NICs
     trays = min(nodes, row.domain // gpus) if row.domain else 1  # of an NVLink domain
@@ -104,14 +104,18 @@ def cluster_of(
 def _product(name: str | None, machine: Machine) -> Product:
     found = next((one for one in products() if one.name == name), None)
     if found is None:
-        raise Unknown(f"{machine.name}: has various GPUs; read such a node (--from CAPTURE), or choose another type")
+        raise UnknownValue(
+            f"{machine.name}: has various GPUs; read such a node (--from CAPTURE), or choose another type"
+        )
     return found
 
 
 def _compute_rates(product: Product) -> Accelerator:
     row = accelerator_of(product.name)
     if row is None:
-        raise Unknown(f"the compute rate of {product.name} is not in the catalog; choose another type with --machine")
+        raise UnknownValue(
+            f"the compute rate of {product.name} is not in the catalog; choose another type with --machine"
+        )
     return row
 
 
@@ -120,7 +124,7 @@ def _ports(machine: Machine, fitted: Fitted | None) -> tuple[int, float]:
     if fitted and not (count and rate):
         count, rate = fitted.nics, fitted.nic_rate
     if not count or not rate:
-        raise Unknown(
+        raise UnknownValue(
             f"{machine.name}: the rate of its NICs is not known; give it as --network 8x400 (NICs x Gb/s per node)"
         )
     return count, rate

@@ -49,7 +49,7 @@ _EXCHANGE = "S (N - 1) / (N² W)"
 _EXCHANGES = "S w (T - w) / (T² W)"  # T: all GPUs, w: GPUs below one part
 
 
-class Refused(ValueError):
+class ImpossibleCollective(ValueError):
     """A collective that these GPUs cannot run. Carries a sentence for the user."""
 
 
@@ -104,7 +104,7 @@ class Collective(Struct, frozen=True):
 
 
 def collective_of(asked: Request, cluster: Cluster) -> Collective:
-    """The times of a collective. Refused: the GPUs or the algorithm cannot run it."""
+    """The times of a collective. ImpossibleCollective: the GPUs or the algorithm cannot run it."""
     levels = group(cluster.levels, asked.ranks, asked.stride)
     _check(asked, cluster, levels)
     array = collectives.array_of(asked.op, asked.size, asked.ranks) / asked.stride
@@ -135,19 +135,23 @@ def curve(asked: Request, cluster: Cluster) -> tuple[Collective, ...]:
 
 def _check(asked: Request, cluster: Cluster, levels: Sequence[Level]) -> None:
     if asked.ranks < 2 or asked.ranks * asked.stride > cluster.gpus:
-        raise Refused(f"{asked.ranks * asked.stride} GPUs: a collective has from 2 to {cluster.gpus} GPUs here")
+        raise ImpossibleCollective(
+            f"{asked.ranks * asked.stride} GPUs: a collective has from 2 to {cluster.gpus} GPUs here"
+        )
     if asked.op != RING and asked.algorithm != AUTO:
-        raise Refused(f"--algo and --sharp apply to all_reduce, not to {asked.op}: leave them out")
+        raise ImpossibleCollective(f"--algo and --sharp apply to all_reduce, not to {asked.op}: leave them out")
     if asked.active is not None and (asked.op != DIRECT or not 1 <= asked.active <= asked.ranks):
-        raise Refused(f"--active {asked.active}: applies to alltoall, with 1 to {asked.ranks} of the GPUs")
+        raise ImpossibleCollective(f"--active {asked.active}: applies to alltoall, with 1 to {asked.ranks} of the GPUs")
     if asked.algorithm == ONE_SHOT and len(levels) > 1:
-        raise Refused("--algo one-shot runs inside one node: leave out --nodes, or use --algo ring")
+        raise ImpossibleCollective("--algo one-shot runs inside one node: leave out --nodes, or use --algo ring")
     near = levels[0].children if levels[0].name == cluster.inside else 1
     if asked.algorithm in (NVLS, SHARP) and near > 1 and not reduces_in_switches(RING, near, cluster.switched):
         why = (
             f"NCCL uses it from {FEWEST_SWITCHED} GPUs on" if cluster.switched else "its switches do not reduce arrays"
         )
-        raise Refused(f"reductions in the switches of {cluster.name} with {near} GPUs: {why}; use --algo ring")
+        raise ImpossibleCollective(
+            f"reductions in the switches of {cluster.name} with {near} GPUs: {why}; use --algo ring"
+        )
 
 
 def _tiers(asked: Request, cluster: Cluster, array: float, levels: Sequence[Level]) -> Iterator[Tier]:
@@ -250,8 +254,10 @@ def _source(asked: Request, cluster: Cluster, levels: Sequence[Level]) -> str:
 
 
 def unit_gpus(cluster: Cluster) -> int:
-    """The number of GPUs below the leaves of one unit. Refused: the switches are not known."""
+    """The number of GPUs below the leaves of one unit. ImpossibleCollective: the switches are not known."""
     for one, count in zip(cluster.levels, below(cluster.levels)[1:], strict=True):
         if one.name == "leaf":
             return count
-    raise Refused("--within unit needs the switches, and more than one node: add --switches 64x400 --rails --nodes 32")
+    raise ImpossibleCollective(
+        "--within unit needs the switches, and more than one node: add --switches 64x400 --rails --nodes 32"
+    )

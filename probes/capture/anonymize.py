@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ..host.entries import Entry, Folder, Link, Refused
+from ..host.entries import Entry, Folder, Link, UnreadableFile
 from ..host.recorded import Recorded
 from ..kernel_log.ring_buffer import KMSG
 from ..parsing.harmless import Place, reduced
@@ -124,13 +124,15 @@ def _harmless(text: str, identities: Identities, place: Place = "state", version
 
 
 def _entry(path: str, entry: Entry, identities: Identities) -> Entry:
-    if isinstance(entry, Refused):
+    if isinstance(entry, UnreadableFile):
         return _refused(entry, identities)
     if isinstance(entry, Folder):
         return Folder(entry.refused and _refused(entry.refused, identities))
     if isinstance(entry, Link):
         target = entry.target
-        return Link(_refused(target, identities) if isinstance(target, Refused) else _harmless(target, identities))
+        return Link(
+            _refused(target, identities) if isinstance(target, UnreadableFile) else _harmless(target, identities)
+        )
     if path == _HOSTNAME and entry:
         return identities.of("node", entry.partition(".")[0])
     if serial := _serial(path, entry):
@@ -146,8 +148,8 @@ def _entry(path: str, entry: Entry, identities: Identities) -> Entry:
     return _harmless(entry, identities, place, bool(_VERSION.search(name)))
 
 
-def _refused(refused: Refused, identities: Identities) -> Refused:
-    return Refused(refused.code, _harmless(refused.why, identities))
+def _refused(refused: UnreadableFile, identities: Identities) -> UnreadableFile:
+    return UnreadableFile(refused.code, _harmless(refused.why, identities))
 
 
 def _record(line: str, identities: Identities) -> str:

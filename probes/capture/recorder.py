@@ -10,7 +10,7 @@ from ...models.facts.jsonl import encode
 from ...models.facts.records import Record
 from ...models.report import Origin
 from ..calls.registry import CALLS
-from ..host.entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, Refused
+from ..host.entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, UnreadableFile
 from ..host.host import Host, Unreadable
 from ..host.recorded import Names, Recorded
 from ..kernel_log.ring_buffer import KMSG, STAT, boot_line, relevant
@@ -121,7 +121,7 @@ class Recording:
         try:
             place = self._host.resolve(path)
         except Unreadable as refusal:
-            self._entries[here] = Link(Refused(refusal.code, refusal.why))
+            self._entries[here] = Link(UnreadableFile(refusal.code, refusal.why))
             raise
         if place is None:
             self._missing.add(here)
@@ -135,7 +135,7 @@ class Recording:
 
     def _refuse(self, path: str, refusal: Unreadable, folder: bool = False) -> None:
         """Store the refusal to read a file or to list a folder."""
-        refused = Refused(refusal.code, refusal.why)
+        refused = UnreadableFile(refusal.code, refusal.why)
         try:
             place = self._resolve(path)
             if refusal.code == errno.EISDIR and not folder:

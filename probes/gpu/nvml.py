@@ -31,7 +31,7 @@ from ..parsing.nvml_enums import (
 )
 from ..parsing.parsers import word
 from .nvml_fabric import fabric
-from .nvml_library import ABSENT, INVALID_ARGUMENT, NOT_FOUND, Field, Refused
+from .nvml_library import ABSENT, INVALID_ARGUMENT, NOT_FOUND, Field, NvmlError
 from .nvml_links import OF_ALL_LINKS, links
 from .nvml_reader import FieldQuery, NvmlReader, value_of
 from .nvml_threads import each_gpu, open_driver, seconds
@@ -160,7 +160,7 @@ def state() -> Iterator[Record]:
 
 
 def _gpu(reader: NvmlReader) -> None:
-    """Read one GPU. Raises Refused if the GPU is lost."""
+    """Read one GPU. Raises NvmlError if the GPU is lost."""
     for query in CALLS:
         reader.take(query)
     library, handle, fields = reader.library, reader.handle, reader.fields
@@ -193,7 +193,7 @@ def _mig(reader: NvmlReader) -> None:
 def _is_instance(reader: NvmlReader, place: int) -> bool:
     try:
         reader.library.call("DeviceGetMigDeviceHandleByIndex", reader.handle, place)
-    except Refused as refusal:
+    except NvmlError as refusal:
         if refusal.code not in (NOT_FOUND, INVALID_ARGUMENT):
             raise
         return False
@@ -214,7 +214,7 @@ def _remapped(reader: NvmlReader) -> None:
     reader.fields.update(remap_pending=bool(pending), remap_failed=bool(failed))
 
 
-def _values(reader: NvmlReader) -> Mapping[Field, float | Refused]:
+def _values(reader: NvmlReader) -> Mapping[Field, float | NvmlError]:
     """Read the numbered fields, one family in each request: fields of Gpu, its counters, and what links() needs.
 
     NVML can refuse a whole request because of one field, so a family does not hide the others.
@@ -247,10 +247,10 @@ def _power(reader: NvmlReader) -> None:
         reader.count(reader.key, name, number, answers[number, 0], "seconds", 1e9)
 
 
-def _rows(reader: NvmlReader, answers: Mapping[Field, float | Refused]) -> None:
+def _rows(reader: NvmlReader, answers: Mapping[Field, float | NvmlError]) -> None:
     """Read remapped rows. With MIG instances the driver hides them (nvml.h, nvmlDeviceGetRemappedRows)."""
     pending = answers[_REMAP_PENDING, 0]
-    if isinstance(pending, Refused) and pending.code in ABSENT:
+    if isinstance(pending, NvmlError) and pending.code in ABSENT:
         reader.attempt("remap_pending", lambda: _remapped(reader))
         if "remap_pending" not in reader.fields:  # GPUs before Ampere retire pages instead of rows
             reader.take(FieldQuery("remap_pending", ("DeviceGetRetiredPagesPendingStatus",), read=bool))
@@ -263,7 +263,7 @@ def _rows(reader: NvmlReader, answers: Mapping[Field, float | Refused]) -> None:
         reader.take(_FULL_BANKS)
 
 
-def _recovery(reader: NvmlReader, answer: float | Refused) -> None:
+def _recovery(reader: NvmlReader, answer: float | NvmlError) -> None:
     """Read the recovery action. Raises ValueError for a number that this release does not have."""
     number = int(value_of(answer))
     action = recovery_action(number, reader.library.release)
@@ -272,10 +272,10 @@ def _recovery(reader: NvmlReader, answer: float | Refused) -> None:
     reader.fields["recovery"] = action
 
 
-def take_value(reader: NvmlReader, value: _Value, answer: float | Refused) -> None:
+def take_value(reader: NvmlReader, value: _Value, answer: float | NvmlError) -> None:
     """Store a field by its number. If the driver refuses the number, use the call."""
     query = value.query
-    if isinstance(answer, Refused) and query.calls:
+    if isinstance(answer, NvmlError) and query.calls:
         reader.take(query)
     else:
         reader.attempt(query.field, lambda: reader.fields.update({query.field: query.read(value_of(answer))}))

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from ...models.facts.machine import Pci
 from ...models.facts.records import Evidence, Record
-from .nvml_library import Refused
+from .nvml_library import NvmlError
 from .nvml_threads import open_driver, seconds
 
 
@@ -22,7 +22,7 @@ def drained(*addresses: str) -> Iterator[Record]:
         return
     library, _ = opened
     for address in addresses:
-        with suppress(Refused):
+        with suppress(NvmlError):
             state = library.drain_state(address)
             evidence = Evidence("nvmlDeviceQueryDrainState", f"{state}")
             yield Pci(key=address, drained=state == 1, cites={"drained": evidence})

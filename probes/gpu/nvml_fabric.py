@@ -15,7 +15,7 @@ from .nvml_library import (
     INVALID_ARGUMENT,
     VERSION_MISMATCH,
     Library,
-    Refused,
+    NvmlError,
 )
 
 STATES: Mapping[int, str] = {0: "not supported", 1: "not started", 2: "in progress", 3: "completed"}
@@ -68,7 +68,7 @@ class _FabricInfo3(Structure):
 
 
 def fabric(library: Library, handle: Any) -> Mapping[str, Any]:
-    """Return the fields of Gpu that begin with "fabric_". Raises Refused, and ValueError for an unknown state."""
+    """Return the fields of Gpu that begin with "fabric_". Raises NvmlError, and ValueError for an unknown state."""
     info = _fabric_info(library, handle)
     if info.state not in STATES:
         raise ValueError(f"{info.state} is no state of a fabric")
@@ -88,7 +88,7 @@ def _fabric_info(library: Library, handle: Any) -> Any:
     for kind, number in ((_FabricInfo3, 3), (_FabricInfo2, 2)):
         try:
             return library.fill("DeviceGetGpuFabricInfoV", handle, kind(version=number << 24 | sizeof(kind)))
-        except Refused as refusal:
+        except NvmlError as refusal:
             if refusal.code == FUNCTION_NOT_FOUND:
                 break
             if refusal.code not in (INVALID_ARGUMENT, VERSION_MISMATCH):

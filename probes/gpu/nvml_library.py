@@ -73,7 +73,7 @@ _REASONS = {
 Field: TypeAlias = tuple[int, int]  # number and scope (a link number or 0)
 
 
-class Refused(Exception):
+class NvmlError(Exception):
     """NVML returned an error. `code` is its number; None if the response cannot be decoded.
 
     `whole`: NVML refused a request for several values, so nothing is known about each of them.
@@ -116,50 +116,50 @@ class Library:
         self.last_return = time.monotonic()  # monotonic time when the last call returned
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Return the result of nvml`name`. Raises Refused."""
+        """Return the result of nvml`name`. Raises NvmlError."""
         function = getattr(self._nvml, f"nvml{name}", None)
         if function is None:
-            raise Refused(FUNCTION_NOT_FOUND, f"nvidia-ml-py has no nvml{name}")
+            raise NvmlError(FUNCTION_NOT_FOUND, f"nvidia-ml-py has no nvml{name}")
         self._count()
         try:
             return function(*arguments)
         except self._nvml.NVMLError as error:
             if error.value == FUNCTION_NOT_FOUND:
                 self._count(-1)  # the driver lacks this function, so no call was made
-            raise Refused(error.value, error) from None
+            raise NvmlError(error.value, error) from None
         except self._older as error:
             self._count(-1)
-            raise Refused(FUNCTION_NOT_FOUND, error) from None
+            raise NvmlError(FUNCTION_NOT_FOUND, error) from None
         except UnicodeDecodeError as error:
-            raise Refused(None, f"nvml{name}: {error}") from None
+            raise NvmlError(None, f"nvml{name}: {error}") from None
         finally:
             self.last_return = time.monotonic()
 
     def fill(self, name: str, handle: Any, filled: Any) -> Any:
-        """Let nvml`name` fill the ctypes value `filled` and return it. Raises Refused.
+        """Let nvml`name` fill the ctypes value `filled` and return it. Raises NvmlError.
 
         Depending on the pynvml release such a call raises or returns its error, for example nvmlDeviceGetModuleId.
         """
         code = self.call(name, handle, ctypes.byref(filled))
         if code:
-            raise Refused(code, self._nvml.NVMLError(code))
+            raise NvmlError(code, self._nvml.NVMLError(code))
         return filled
 
-    def values(self, handle: Any, fields: Iterable[Field]) -> Mapping[Field, float | Refused]:
-        """Read fields of "Field Value Enums" (nvml.h) in one call. Raises Refused if the whole call fails."""
+    def values(self, handle: Any, fields: Iterable[Field]) -> Mapping[Field, float | NvmlError]:
+        """Read fields of "Field Value Enums" (nvml.h) in one call. Raises NvmlError if the whole call fails."""
         wanted = list(fields)
         try:
             answer = self.call("DeviceGetFieldValues", handle, wanted)
-        except Refused as refusal:
-            raise Refused(refusal.code, refusal, whole=True) from None
+        except NvmlError as refusal:
+            raise NvmlError(refusal.code, refusal, whole=True) from None
         plain = (_FieldValue * len(wanted)).from_buffer(answer)
         return {field: self._value(one) for field, one in zip(wanted, plain, strict=True)}
 
     def processes(self, handle: Any) -> int:
-        """Return the number of compute processes on the GPU. Raises Refused."""
+        """Return the number of compute processes on the GPU. Raises NvmlError."""
         try:
             answer = self.call("DeviceGetComputeRunningProcesses", handle)
-        except Refused as refusal:
+        except NvmlError as refusal:
             if refusal.code != FUNCTION_NOT_FOUND:
                 raise
             answer = self.call("DeviceGetComputeRunningProcesses_v2", handle)  # drivers before 510
@@ -168,17 +168,17 @@ class Library:
         return len({process.pid for process in answer})
 
     def memory(self, handle: Any) -> Any:
-        """Return the bytes `total`, `used` and `free`, without the driver's reserve if possible. Raises Refused."""
+        """Return the bytes `total`, `used` and `free`, without the driver's reserve if possible. Raises NvmlError."""
         second = 2 << 24 | 40  # sizeof(nvmlMemory_v2_t)
         try:
             return self.call("DeviceGetMemoryInfo", handle, second)
-        except Refused as refusal:
+        except NvmlError as refusal:
             if refusal.code != FUNCTION_NOT_FOUND:
                 raise
             return self.call("DeviceGetMemoryInfo", handle)
 
     def drain_state(self, address: str) -> int:
-        """Return 1 if an operator drains the GPU at this PCI address, else 0. Raises Refused."""
+        """Return 1 if an operator drains the GPU at this PCI address, else 0. Raises NvmlError."""
         domain, bus, device = (int(part, 16) for part in address.partition(".")[0].split(":"))
         place = self._nvml.nvmlPciInfo_t(domain=domain, bus=bus, device=device, busId=address.encode())
         return int(self.call("DeviceQueryDrainState", place))
@@ -187,13 +187,13 @@ class Library:
         """Return the text of an error number."""
         return str(self._nvml.NVMLError(code))
 
-    def _value(self, answer: _FieldValue) -> float | Refused:
+    def _value(self, answer: _FieldValue) -> float | NvmlError:
         if answer.nvmlReturn:
             # A driver that does not know a field calls it an invalid argument.
             code = NOT_SUPPORTED if answer.nvmlReturn == INVALID_ARGUMENT else answer.nvmlReturn
-            return Refused(code, self._nvml.NVMLError(code))
+            return NvmlError(code, self._nvml.NVMLError(code))
         if answer.valueType >= len(_Value._fields_):
-            return Refused(None, f"field {answer.fieldId}: a value of unknown type {answer.valueType}")
+            return NvmlError(None, f"field {answer.fieldId}: a value of unknown type {answer.valueType}")
         value: float = getattr(answer.value, _Value._fields_[answer.valueType][0])
         return value
 

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 
 from ...models.facts.records import Observation
 from ..parsing.nvml_enums import bit_error_rate
-from .nvml_library import Field, Refused
+from .nvml_library import Field, NvmlError
 from .nvml_reader import NvmlReader, value_of
 from .nvml_traffic import ALL_LINKS
 
@@ -44,7 +44,7 @@ class LinkMemory(Struct):
 
     states: Mapping[int, bool]
     is_first: bool  # nothing is remembered: read all counters that are not zero at once
-    details: Mapping[Field, float | Refused] = field(default_factory=dict)
+    details: Mapping[Field, float | NvmlError] = field(default_factory=dict)
     read_at: float | None = None  # monotonic
     sums: dict[int, float] = field(default_factory=dict)
     of_links: dict[tuple[int, str], Observation] = field(default_factory=dict)
@@ -67,7 +67,7 @@ def memory_of(reader: NvmlReader, states: Mapping[int, bool]) -> LinkMemory:
     return known
 
 
-def refreshed(memory: LinkMemory, read: Callable[[], Mapping[Field, float | Refused]]) -> bool:
+def refreshed(memory: LinkMemory, read: Callable[[], Mapping[Field, float | NvmlError]]) -> bool:
     """Read speeds and versions if they are an hour old. Whether they were read."""
     now = time.monotonic()
     if memory.read_at is not None and now - memory.read_at < _REFRESH:
@@ -102,7 +102,7 @@ def _has_sums(reader: NvmlReader, memory: LinkMemory) -> bool:
     pair = [link for link, active in memory.states.items() if active][:2]
     number = _CORRECTED[0]
     answers = reader.numbers((number, scope) for scope in (ALL_LINKS, *pair))
-    values = [0.0 if isinstance(one, Refused) else one for one in answers.values()]
+    values = [0.0 if isinstance(one, NvmlError) else one for one in answers.values()]
     return bool(pair) and min(values) > 0 and values[0] >= sum(values[1:])
 
 
@@ -145,7 +145,7 @@ def _read(reader: NvmlReader, memory: LinkMemory, fields: Sequence[Field]) -> No
     answers = reader.numbers(fields)
     corrected: dict[int, int] = {}
     for (number, link), answer in answers.items():
-        if isinstance(answer, Refused) and not memory.states[link]:
+        if isinstance(answer, NvmlError) and not memory.states[link]:
             continue  # counters of an inactive link are optional
         if number in _CORRECTED:
             corrected[link] = max(corrected.get(link, -1), number if _positive(answer) else -1)
@@ -168,8 +168,8 @@ def _read(reader: NvmlReader, memory: LinkMemory, fields: Sequence[Field]) -> No
             memory.of_links[link, "fec"] = _of_link(reader, link, "nvlink_fec_mended", "symbols", most, number)
 
 
-def _positive(answer: float | Refused) -> bool:
-    return not isinstance(answer, Refused) and answer > 0
+def _positive(answer: float | NvmlError) -> bool:
+    return not isinstance(answer, NvmlError) and answer > 0
 
 
 def _of_link(reader: NvmlReader, link: int, name: str, unit: str, value: float, number: int) -> Observation:

@@ -15,7 +15,7 @@ from .nvml_library import (
     INVALID_ARGUMENT,
     NOT_SUPPORTED,
     Field,
-    Refused,
+    NvmlError,
 )
 from .nvml_link_memory import memory_of, observe_counters, refreshed
 from .nvml_reader import FieldQuery, NvmlReader, value_of
@@ -60,8 +60,8 @@ _HOPPER = (
 )
 
 
-def links(reader: NvmlReader, answers: Mapping[Field, float | Refused]) -> None:
-    """Read the links into `reader`; `answers` contains OF_ALL_LINKS. Raises Refused if the GPU is lost."""
+def links(reader: NvmlReader, answers: Mapping[Field, float | NvmlError]) -> None:
+    """Read the links into `reader`; `answers` contains OF_ALL_LINKS. Raises NvmlError if the GPU is lost."""
     states = link_states(reader, _number(answers[_COUNT, 0]))
     if states is not None and not reader.missed("nvlinks"):
         reader.fields.update(nvlinks_present=len(states), nvlinks=sum(states.values()))
@@ -84,7 +84,7 @@ def _details(states: Mapping[int, bool]) -> list[Field]:
 
 
 def link_count(reader: NvmlReader) -> int:
-    """Return the number of NVLinks; 0 if the driver does not report it. Raises Refused if the GPU is lost."""
+    """Return the number of NVLinks; 0 if the driver does not report it. Raises NvmlError if the GPU is lost."""
     return _number(reader.numbers([(_COUNT, 0)])[_COUNT, 0])
 
 
@@ -92,14 +92,14 @@ def link_states(reader: NvmlReader, count: int) -> dict[int, bool] | None:
     """Return whether each NVLink is active, by link number; None if the driver lacks the call.
 
     Beyond the last link NVML returns NOT_SUPPORTED or INVALID_ARGUMENT (both were observed). It also does so between
-    links, because some links are disabled in production: the loop ends after `count` links. Raises Refused if the GPU
+    links, because some links are disabled in production: the loop ends after `count` links. Raises NvmlError if the GPU
     is lost.
     """
     states: dict[int, bool] = {}
     for link in range(_MOST_LINKS):
         try:
             states[link] = reader.library.call("DeviceGetNvLinkState", reader.handle, link) == 1
-        except Refused as refusal:
+        except NvmlError as refusal:
             if refusal.code in GONE:
                 raise
             if refusal.code == FUNCTION_NOT_FOUND:
@@ -111,12 +111,12 @@ def link_states(reader: NvmlReader, count: int) -> dict[int, bool] | None:
     return states
 
 
-def _number(answer: float | Refused) -> int:
-    return 0 if isinstance(answer, Refused) else int(answer)
+def _number(answer: float | NvmlError) -> int:
+    return 0 if isinstance(answer, NvmlError) else int(answer)
 
 
 def _nvlinks(
-    reader: NvmlReader, states: Mapping[int, bool], details: Mapping[Field, float | Refused], common: int
+    reader: NvmlReader, states: Mapping[int, bool], details: Mapping[Field, float | NvmlError], common: int
 ) -> int | None:
     """Add a `GpuLink` for each NVLink and return the generation. Only active links have a version and a speed."""
     version: int | None = None
@@ -147,7 +147,7 @@ def _nvlinks(
     return max(generations, default=None)
 
 
-def _c2c_links(reader: NvmlReader, links: range, details: Mapping[Field, float | Refused]) -> None:
+def _c2c_links(reader: NvmlReader, links: range, details: Mapping[Field, float | NvmlError]) -> None:
     """Add the links to a Grace processor. A GPU without C2C links adds none."""
     speeds: list[float | None] = []
     for link in links:
@@ -178,13 +178,13 @@ def _errors(reader: NvmlReader, states: Mapping[int, bool], generation: int | No
 
 
 def _sum(
-    reader: NvmlReader, counter: _Counter, states: Mapping[int, bool], answers: Mapping[Field, float | Refused]
+    reader: NvmlReader, counter: _Counter, states: Mapping[int, bool], answers: Mapping[Field, float | NvmlError]
 ) -> None:
     """Observe one counter for each link, and the sum for the GPU."""
     counts: list[float] = []
     for link, active in states.items():
         values = [answers[field] for field in counter.fields(link)]
-        if not active and any(isinstance(value, Refused) for value in values):
+        if not active and any(isinstance(value, NvmlError) for value in values):
             continue  # counters of an inactive link are optional
         count = reader.attempt("nvlink_errors", partial(_total, values))
         if count:
@@ -195,6 +195,6 @@ def _sum(
         reader.observe(reader.key, counter.quantity, "count", sum(counts), "NVML, all of its links")
 
 
-def _total(values: Iterable[float | Refused]) -> float:
-    """Return the sum of the values. Raises Refused if one value is refused."""
+def _total(values: Iterable[float | NvmlError]) -> float:
+    """Return the sum of the values. Raises NvmlError if one value is refused."""
     return float(sum(value_of(value) for value in values))

@@ -32,7 +32,7 @@ def values() -> Iterator[Record]:
 
 
 def _gpu(reader: NvmlReader) -> None:
-    """Read one GPU. Raises Refused if the GPU is lost."""
+    """Read one GPU. Raises NvmlError if the GPU is lost."""
     for query in _QUERIES:
         reader.take(query)
     traffic = {number: name for name, number in NVLINK_DATA.items()}

@@ -12,7 +12,7 @@ from ...models.facts.gpu import GpuLink
 from ...models.facts.reason import Reason
 from ...models.facts.records import Evidence, Fact, NotChecked, Observation, Record
 from ...models.facts.registry import kind_name
-from .nvml_library import FUNCTION_NOT_FOUND, GONE, NOT_SUPPORTED, Field, Library, Refused
+from .nvml_library import FUNCTION_NOT_FOUND, GONE, NOT_SUPPORTED, Field, Library, NvmlError
 
 T = TypeVar("T")
 
@@ -49,12 +49,12 @@ class NvmlReader(Struct):
         self.attempt(query.field, lambda: self.fields.update({query.field: query.read(self.first(query))}))
 
     def first(self, query: FieldQuery) -> Any:
-        """Return the result of the first available call of `query`. Raises Refused."""
+        """Return the result of the first available call of `query`. Raises NvmlError."""
         arguments = query.arguments if self.handle is None else (self.handle, *query.arguments)
         for call in query.calls[:-1]:
             try:
                 return self.library.call(call, *arguments)
-            except Refused as refusal:
+            except NvmlError as refusal:
                 if refusal.code not in (FUNCTION_NOT_FOUND, NOT_SUPPORTED):
                     raise
         return self.library.call(query.calls[-1], *arguments)
@@ -62,11 +62,11 @@ class NvmlReader(Struct):
     def attempt(self, name: str, call: Callable[[], T]) -> T | None:
         """Return the result of `call`; None if it is unsupported or refused. A refused field is recorded as missed.
 
-        Raises Refused if the GPU is lost.
+        Raises NvmlError if the GPU is lost.
         """
         try:
             return call()
-        except Refused as refusal:
+        except NvmlError as refusal:
             if refusal.code in GONE:
                 raise
             if not refusal.is_absence:
@@ -101,15 +101,15 @@ class NvmlReader(Struct):
         evidence = Evidence(source, f"{value:.15g}")
         return Observation(about=about, quantity=quantity, unit=unit, value=value, at=time.time(), evidence=evidence)
 
-    def numbers(self, fields: Iterable[Field]) -> Mapping[Field, float | Refused]:
-        """Return the value or the error of each field. Raises Refused if the GPU is lost.
+    def numbers(self, fields: Iterable[Field]) -> Mapping[Field, float | NvmlError]:
+        """Return the value or the error of each field. Raises NvmlError if the GPU is lost.
 
         NVML refuses a whole request for one field that it cannot handle. So a refused request is divided.
         """
         wanted = list(fields)
         try:
             answers = self.library.values(self.handle, wanted) if wanted else {}
-        except Refused as refusal:
+        except NvmlError as refusal:
             if refusal.code in GONE:
                 raise
             if len(wanted) == 1 or refusal.code == FUNCTION_NOT_FOUND or self.divided >= _MOST_DIVIDED:
@@ -118,17 +118,17 @@ class NvmlReader(Struct):
             middle = len(wanted) // 2
             return {**self.numbers(wanted[:middle]), **self.numbers(wanted[middle:])}
         for answer in answers.values():
-            if isinstance(answer, Refused) and answer.code in GONE:
+            if isinstance(answer, NvmlError) and answer.code in GONE:
                 raise answer
         return answers
 
-    def known(self, name: str, answer: float | Refused) -> float | Refused:
+    def known(self, name: str, answer: float | NvmlError) -> float | NvmlError:
         """The answer. A refusal that is no absence is recorded as missed."""
         self.attempt(name, lambda: value_of(answer))
         return answer
 
     def count(
-        self, about: str, quantity: str, number: int, answer: float | Refused, unit: str = "count", per: float = 1
+        self, about: str, quantity: str, number: int, answer: float | NvmlError, unit: str = "count", per: float = 1
     ) -> None:
         """Observe the value of the field with this number, divided by `per` to convert it to `unit`."""
         value = self.attempt(quantity, lambda: value_of(answer))
@@ -136,8 +136,8 @@ class NvmlReader(Struct):
             self.observe(about, quantity, unit, value / per, f"NVML field {number}")
 
 
-def value_of(answer: float | Refused) -> Any:
-    """Return the value. Raises Refused if there is an error instead."""
-    if isinstance(answer, Refused):
+def value_of(answer: float | NvmlError) -> Any:
+    """Return the value. Raises NvmlError if there is an error instead."""
+    if isinstance(answer, NvmlError):
         raise answer
     return answer

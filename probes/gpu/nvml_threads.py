@@ -22,7 +22,7 @@ from .nvml_library import (
     LIBRARY_NOT_FOUND,
     NO_PERMISSION,
     Library,
-    Refused,
+    NvmlError,
 )
 from .nvml_reader import FieldQuery, NvmlReader
 
@@ -90,7 +90,7 @@ def open_driver(until: float) -> tuple[Library, NvmlReader] | Driver | NotChecke
         return Driver(key="nvidia", failure=no_answer(seconds()), failure_reason=Reason.NO_ANSWER)
     try:
         return library, opening.answer()
-    except Refused as refusal:
+    except NvmlError as refusal:
         return _failure(refusal)
 
 
@@ -105,7 +105,7 @@ def _open(library: Library) -> NvmlReader:
     return driver
 
 
-def _failure(refusal: Refused) -> Driver | NotChecked:
+def _failure(refusal: NvmlError) -> Driver | NotChecked:
     """Return a NotChecked if only this process cannot use the driver (no library, no access), else a failed Driver."""
     if refusal.code in (LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND):
         how = f"install the driver's libnvidia-ml.so.1; {_CONTAINER}"
@@ -167,7 +167,7 @@ def _one_gpu(reader: NvmlReader, index: int, read: Callable[[NvmlReader], None])
     try:
         reader.handle = reader.library.call("DeviceGetHandleByIndex", index)
         read(reader)
-    except Refused as refusal:
+    except NvmlError as refusal:
         if refusal.code == NO_PERMISSION:
             reader.lost = [
                 NotChecked(what="Gpu", subject=reader.key, reason=refusal.reason, detail=str(refusal), how=refusal.how)

@@ -33,7 +33,7 @@ from ..parsing.nvml_enums import (
     pcie_speed,
 )
 from ..parsing.parsers import word
-from .nvml_library import Refused
+from .nvml_library import NvmlError
 from .nvml_links import link_count, link_states
 from .nvml_reader import FieldQuery, NvmlReader
 from .nvml_threads import each_gpu, finishes, open_driver, seconds, stall_seconds
@@ -89,7 +89,7 @@ def wiring() -> Iterator[Record]:
 
 
 def _gpu(reader: NvmlReader) -> None:
-    """Read one GPU, without pairs. Raises Refused if the GPU is lost."""
+    """Read one GPU, without pairs. Raises NvmlError if the GPU is lost."""
     for query in _CALLS:
         reader.take(query)
     reader.attempt("module_id", lambda: reader.fields.update(module_id=_module_id(reader)))
@@ -156,6 +156,6 @@ def _pair(a: NvmlReader, b: NvmlReader) -> list[Record]:
         for field, index in _ABILITIES.items():
             pair.take(FieldQuery(field, ("DeviceGetP2PStatus",), (*ends, index), partial(meaning, P2P)))
         pair.take(FieldQuery("path", ("DeviceGetTopologyCommonAncestor",), ends, partial(meaning, PATHS)))
-    except Refused as gone:
+    except NvmlError as gone:
         return [NotChecked(what="GpuPair", subject=pair.key, reason=gone.reason, detail=str(gone))]
     return [GpuPair(key=pair.key, a=a.key, b=b.key, **pair.fields), *pair.lost]

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...models.facts.records import Evidence, Observation, Record
 from ..sysfs.counter_peaks import Peaks, words
-from .nvml_library import Library, Refused
+from .nvml_library import Library, NvmlError
 from .nvml_threads import open_driver, seconds
 
 ALL_LINKS = 0xFFFFFFFF  # scope of a field (nvml.h)
@@ -47,11 +47,11 @@ class NvlinkSampler:
     def sample(self) -> None:
         """Take one sample of each GPU."""
         for gpu, handle in self._gpus.items():
-            with suppress(Refused):  # a GPU without NVLinks, or a lost GPU, which nvml.py reports
+            with suppress(NvmlError):  # a GPU without NVLinks, or a lost GPU, which nvml.py reports
                 answers = self._library.values(handle, [(number, ALL_LINKS) for number in NVLINK_DATA.values()])
                 now = self._monotonic()
                 for (number, _), value in answers.items():
-                    if not isinstance(value, Refused):
+                    if not isinstance(value, NvmlError):
                         with self._lock:
                             self._peaks.sample(gpu, f"NVML field {number}", now, int(value) * 1024)
 
@@ -98,6 +98,6 @@ def new_sampler(monotonic: Callable[[], float] = time.monotonic) -> NvlinkSample
     library, driver = opened
     gpus: dict[str, Any] = {}
     for index in range(driver.fields["gpus"]):
-        with suppress(Refused):
+        with suppress(NvmlError):
             gpus[f"gpu{index}"] = library.call("DeviceGetHandleByIndex", index)
     return NvlinkSampler(library, gpus, monotonic)

@@ -31,7 +31,7 @@ from typing import TypeAlias
 from ...models.facts.jsonl import decode
 from ...models.facts.units import as_utc
 from ..parsing.parsers import shown
-from .entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, Refused
+from .entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, UnreadableFile
 
 _VERSION = 1
 _TAKEN = re.compile(r"taken ([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})Z")
@@ -69,8 +69,8 @@ def _header(path: str, entry: Entry | None) -> str:
     return f"[{head}] ?" if refused == NOT_RECORDED else f"[{head}] ! {_refused(refused)}"
 
 
-def _entry_lines(name: str, entry: str | Refused | Link) -> Iterator[str]:
-    if isinstance(entry, Refused):
+def _entry_lines(name: str, entry: str | UnreadableFile | Link) -> Iterator[str]:
+    if isinstance(entry, UnreadableFile):
         yield f"{name} ! {_refused(entry)}"
     elif isinstance(entry, Link):
         yield f"{name}{_target(entry.target)}"
@@ -81,8 +81,8 @@ def _entry_lines(name: str, entry: str | Refused | Link) -> Iterator[str]:
         yield f"{name} = {_word(entry)}"
 
 
-def _target(target: str | Refused) -> str:
-    if isinstance(target, Refused):
+def _target(target: str | UnreadableFile) -> str:
+    if isinstance(target, UnreadableFile):
         return " ?" if target == NOT_RECORDED else f" -> ! {_refused(target)}"
     return f" -> {_word(target, plain=target[0] != '!')}" if target else " ->"
 
@@ -93,7 +93,7 @@ def _text_line(line: str) -> str:
     return (f"| {line}" if line else "|") if plain else f"|{_json(line)}"
 
 
-def _refused(refused: Refused) -> str:
+def _refused(refused: UnreadableFile) -> str:
     return f"{'-' if refused.code is None else refused.code} {_word(refused.why)}"
 
 
@@ -227,11 +227,11 @@ def _entry(mark: str, rest: str) -> Entry:
     raise ValueError(f"{shown(f'{mark} {rest}')} does not describe a file")
 
 
-def _refusal(text: str) -> Refused:
+def _refusal(text: str) -> UnreadableFile:
     match = _REFUSED.fullmatch(text)
     if not match:
         raise ValueError(f"{shown(text)} is not an error number and a reason")
-    return Refused(None if match[1] == "-" else int(match[1]), _string(match[2]))
+    return UnreadableFile(None if match[1] == "-" else int(match[1]), _string(match[2]))
 
 
 def _string(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 
-class Refused(Struct, frozen=True):
+class UnreadableFile(Struct, frozen=True):
     """Why a file, link or folder could not be read. `code` is the error number, or None."""
 
     code: int | None
@@ -15,19 +15,19 @@ class Refused(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """A symbolic link. "": the link is broken. Refused: the target is not known, and it may not be a link."""
+    """A symbolic link. "": the link is broken. UnreadableFile: the target is not known, and it may not be a link."""
 
-    target: str | Refused
+    target: str | UnreadableFile
 
 
 class Folder(Struct, frozen=True):
-    """A folder. Refused: it was not listed, so it may contain more names than the capture has."""
+    """A folder. UnreadableFile: it was not listed, so it may contain more names than the capture has."""
 
-    refused: Refused | None = None
+    refused: UnreadableFile | None = None
 
 
-Entry: TypeAlias = str | Refused | Link | Folder  # str: the text of a file
+Entry: TypeAlias = str | UnreadableFile | Link | Folder  # str: the text of a file
 
-NOT_RECORDED = Refused(None, "was not recorded")
+NOT_RECORDED = UnreadableFile(None, "was not recorded")
 UNASKED = Link(NOT_RECORDED)  # a name in a folder that no source read
 UNLISTED = Folder(NOT_RECORDED)

@@ -15,7 +15,7 @@ from ...models.facts.records import Record
 from ...models.report import Origin
 from ..calls.child import unanswered
 from . import capture_format
-from .entries import NOT_RECORDED, UNLISTED, Entry, Folder, Link, Refused
+from .entries import NOT_RECORDED, UNLISTED, Entry, Folder, Link, UnreadableFile
 from .host import Unreadable, follow
 
 Names = list[str]  # inside the class, `list` is a method
@@ -55,9 +55,9 @@ class Recorded:
         entry = self._entry(self._real(path))
         if entry is None or isinstance(entry, str):
             return entry
-        refused = entry if isinstance(entry, Refused) else entry.refused
+        refused = entry if isinstance(entry, UnreadableFile) else entry.refused
         if refused is None:
-            refused = Refused(errno.EISDIR, os.strerror(errno.EISDIR))
+            refused = UnreadableFile(errno.EISDIR, os.strerror(errno.EISDIR))
         raise Unreadable(path, refused.code, refused.why)
 
     def list(self, path: str) -> Names:
@@ -97,11 +97,11 @@ class Recorded:
         entry = self.entries.get(path)
         if not isinstance(entry, Link):
             return None
-        if isinstance(entry.target, Refused):
+        if isinstance(entry.target, UnreadableFile):
             raise Unreadable(path, entry.target.code, entry.target.why)
         return entry.target or None
 
-    def _entry(self, real: str) -> str | Refused | Folder | None:
+    def _entry(self, real: str) -> str | UnreadableFile | Folder | None:
         """The entry at a path. None: no entry, or a broken link."""
         entry = self.entries.get(real)
         if entry is None and (real in self._names or not real):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from .entries import Entry, Refused
+from .entries import Entry, UnreadableFile
 
 BIGGEST = 256 << 20  # bytes of one file: the capture of a large node has a few MB, a log of weeks some hundred MB
-TOO_BIG = Refused(None, f"larger than {BIGGEST >> 20} MB, the limit of captures and dumps")
-_BINARY = Refused(None, "a binary file; captures and dumps are text")
+TOO_BIG = UnreadableFile(None, f"larger than {BIGGEST >> 20} MB, the limit of captures and dumps")
+_BINARY = UnreadableFile(None, "a binary file; captures and dumps are text")
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})  # control characters that do not occur in text
 _MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _HEAD = 4096  # bytes

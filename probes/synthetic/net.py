@@ -11,11 +11,11 @@ from itertools import count
 from ...models.facts.machine import Net
 from ...models.facts.records import Evidence
 from ...models.facts.units import from_gigabits
-from ..host.entries import Entry, Refused
+from ..host.entries import Entry, UnreadableFile
 from .pci import Function
 from .tree_writer import TreeWriter
 
-_INVALID = Refused(errno.EINVAL, os.strerror(errno.EINVAL))
+_INVALID = UnreadableFile(errno.EINVAL, os.strerror(errno.EINVAL))
 _ETHERNET, _INFINIBAND, _LOOPBACK = 1, 32, 772  # include/uapi/linux/if_arp.h
 _JUMBO = 9000
 _STATISTICS = (

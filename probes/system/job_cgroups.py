@@ -10,7 +10,7 @@ CGROUPS = "sys/fs/cgroup"
 _UNITS = (".scope", ".slice", ".service")  # of systemd; all other names with a dot are files of a controller
 
 
-class Unknown(Exception):
+class AllocationsUnknown(Exception):
     """A scheduler runs here, but its allocations cannot be read. The message is the reason."""
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..host.host import Host, Unreadable
-from .job_cgroups import CGROUPS, Unknown, populated
+from .job_cgroups import CGROUPS, AllocationsUnknown, populated
 
 _KUBELET = "var/lib/kubelet"
 # pkg/kubelet/cm/devicemanager/checkpoint/checkpoint.go and pkg/kubelet/cm/dra/state of Kubernetes
@@ -72,17 +72,17 @@ class _ClaimFile(msgspec.Struct):
 
 
 def pods_with_devices(host: Host, is_own: bool) -> dict[str, str]:
-    """Return the resource or the DRA driver by pod UID. `is_own`: the caller is a pod itself. Raises Unknown."""
+    """The resource or the DRA driver by pod UID. `is_own`: the caller is a pod itself. Raises AllocationsUnknown."""
     try:
         files = [(path, text) for path in (_PLUGINS, _CLAIMS) if (text := host.read(path)) is not None]
         if not files and not is_own and _has_pods(host) and not host.list(_KUBELET):
-            raise Unknown("pods run, but /var/lib/kubelet with their device allocations is not visible")
+            raise AllocationsUnknown("pods run, but /var/lib/kubelet with their device allocations is not visible")
         found = {uid: name for path, text in files for uid, name in _allocated(host, path, text)}
         running = _running(host, found)
     except Unreadable as refusal:
         if is_own:
             return {}
-        raise Unknown(f"{refusal.path}: {refusal.why}") from None
+        raise AllocationsUnknown(f"{refusal.path}: {refusal.why}") from None
     return {uid: name for uid, name in found.items() if uid in running}
 
 

@@ -16,7 +16,7 @@ def allocations(host: Host, owner: str | None = None) -> Mapping[str, str]:
     """Return the allocations of others, for example {"slurm:4711": "Slurm job 4711"}.
 
     `owner` is the caller's own allocation ("slurm:4711", "kubernetes:POD-UID"). The Slurm job of this process is
-    detected automatically. Raises Unknown.
+    detected automatically. Raises AllocationsUnknown.
     """
     scheduler = (owner or "").partition(":")[0]
     own = {owner, *_own(host)}

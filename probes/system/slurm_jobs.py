@@ -14,7 +14,7 @@ from posixpath import dirname, join
 from msgspec import Struct
 
 from ..host.host import Host, Unreadable
-from .job_cgroups import CGROUPS, Unknown, populated, runs
+from .job_cgroups import CGROUPS, AllocationsUnknown, populated, runs
 
 # cgroup.conf(5) of Slurm: with cgroup v2 below the scope of its step daemon, with v1 below each controller.
 _SCOPE = re.compile(r"(?:.+_)?slurmstepd\.scope")
@@ -35,7 +35,7 @@ class _Setting(Struct, frozen=True):
 
 
 def slurm_jobs(host: Host, is_own: bool) -> list[str]:
-    """Return the IDs of the jobs with processes here. `is_own`: the caller has a job here itself. Raises Unknown."""
+    """The IDs of jobs with processes here. `is_own`: the caller has a job here itself. Raises AllocationsUnknown."""
     try:
         trees = list(_trees(host))
         folders = [
@@ -45,9 +45,9 @@ def slurm_jobs(host: Host, is_own: bool) -> list[str]:
         if jobs or is_own:
             return [*jobs]
         if (why := _unseen(host, bool(trees))) and runs(host, "slurmd"):
-            raise Unknown(f"slurmd runs, but {why}")
+            raise AllocationsUnknown(f"slurmd runs, but {why}")
     except Unreadable as refusal:
-        raise Unknown(f"{refusal.path}: {refusal.why}") from None
+        raise AllocationsUnknown(f"{refusal.path}: {refusal.why}") from None
     return []
 
 

@@ -24,7 +24,7 @@ from linkgauge.models.site.schema import Site
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.measure.gpu import device_memory, host_copy, peer_copy
 from linkgauge.probes.measure.gpu.copy_request import CopyRequest, Run
-from linkgauge.probes.measure.gpu.cuda_driver import Refused
+from linkgauge.probes.measure.gpu.cuda_driver import CudaError
 from linkgauge.probes.measure.gpu.cuda_gpus import tool_may_use
 from linkgauge.probes.measure.probe import Scope
 from linkgauge.probes.synthetic.build import build
@@ -204,7 +204,7 @@ def test_nor_by_the_tools_of_others(conf: Path, tmp_path: Path, monkeypatch: pyt
     assert "--use_cuda=0" in log.read_text()
     assert tool_may_use("gpu3", ADDRESSES["gpu3"], owned=False) == "3"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    with pytest.raises(Refused, match="CUDA_VISIBLE_DEVICES"):
+    with pytest.raises(CudaError, match="CUDA_VISIBLE_DEVICES"):
         tool_may_use("gpu3", ADDRESSES["gpu3"], owned=False)
 
 

@@ -18,7 +18,7 @@ from probe_jobs import GPUS, job_of, make, missing
 
 from linkgauge.agent.gate import decision
 from linkgauge.agent.gate.decision import GateDecision
-from linkgauge.agent.kubernetes.cluster_api import Cluster, Refused, here
+from linkgauge.agent.kubernetes.cluster_api import ApiError, Cluster, here
 from linkgauge.agent.state import status_file
 from tests.support.nodes.described import node, report_of
 
@@ -126,14 +126,14 @@ def test_no_more_than_two_of_a_hundred_are_closed(
 
 def test_a_node_that_cannot_be_marked_is_no_closed_one(tmp_path: Path, cluster: Cluster, stub: Stub) -> None:
     stub.refuse["PATCH"] = 403
-    with pytest.raises(Refused, match="PATCH /api/v1/nodes/node007/status: 403 Forbidden"):
+    with pytest.raises(ApiError, match="PATCH /api/v1/nodes/node007/status: 403 Forbidden"):
         decide(seen(tmp_path), cluster, "node007", NOW)
 
 
 def test_outside_of_a_cluster() -> None:
-    with pytest.raises(Refused, match="no pod with a service account"):
+    with pytest.raises(ApiError, match="no pod with a service account"):
         here()
-    with pytest.raises(Refused, match="refused"):
+    with pytest.raises(ApiError, match="refused"):
         Cluster("http://127.0.0.1:1").ask("GET", "/")
 
 
@@ -156,7 +156,7 @@ def test_not_all_jobs_at_once(cluster: Cluster, stub: Stub) -> None:
     stub.refuse["POST"] = 409  # another run has made them
     assert make(cluster, TEMPLATE, 3) == []
     stub.refuse["POST"] = 403
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         make(cluster, TEMPLATE, 3)
 
 

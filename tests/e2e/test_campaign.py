@@ -18,7 +18,7 @@ from linkgauge.models.facts.records import Record
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.capture.recorder import Recording
-from linkgauge.probes.host.entries import Entry, Refused
+from linkgauge.probes.host.entries import Entry, UnreadableFile
 from linkgauge.probes.host.host import Host
 from tests.support.nodes.described import files, found, missed, node, report_of, steady, with_entry
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 EVERY = int(os.environ.get("LINKGAUGE_CAMPAIGN", "3"))
 FAULTS: dict[str, Entry | None] = {
     "missing": None,
-    "unreadable": Refused(5, "Input/output error"),
+    "unreadable": UnreadableFile(5, "Input/output error"),
     "rubbish": "\x7fELF\x02 ~ rubbish \ufffd",
 }
 # What a kernel has or has not: without the file there is nothing to judge.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from linkgauge.probes.host.entries import Entry, Folder, Refused
+from linkgauge.probes.host.entries import Entry, Folder, UnreadableFile
 from linkgauge.probes.host.recorded import Recorded
 
 
@@ -130,7 +130,7 @@ def _files(node: Recorded, fresh: Callable[..., str]) -> dict[str, Entry]:
         "sys/class/infiniband/mlx5_0/node_desc": f"{fresh('domain')} HCA-1",
         "sys/class/infiniband/mlx5_0/node_guid": fresh("guid"),
         f"sys/bus/pci/slots/{fresh('customer')}": Folder(),
-        "sys/class/net/refused": Refused(5, f"{fresh('password')}: Input/output error"),
+        "sys/class/net/refused": UnreadableFile(5, f"{fresh('password')}: Input/output error"),
     }
     return texts
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from linkgauge.agent.gate import decision
 from linkgauge.agent.gate.decision import GateDecision
 from linkgauge.agent.inputs.site_file import BadInput
-from linkgauge.agent.kubernetes.cluster_api import MERGE, STRATEGIC, Cluster, Refused, here
+from linkgauge.agent.kubernetes.cluster_api import MERGE, STRATEGIC, ApiError, Cluster, here
 from linkgauge.models.site.gate import has_room
 
 LABEL, CONDITION = "linkgauge/closed", "LinkgaugeClosed"
@@ -26,7 +26,7 @@ _LONGEST = 63  # characters of a label's value
 
 
 def decide(seen: GateDecision, cluster: Cluster, node: str, now: datetime) -> tuple[bool, str]:
-    """Whether the pod may run, and why. A node is marked only while few are. Raises Refused."""
+    """Whether the pod may run, and why. A node is marked only while few are. Raises ApiError."""
     if not seen.closed:
         return True, str(seen)
     everybody = _nodes(cluster, "nvidia.com/gpu.present=true")
@@ -38,7 +38,7 @@ def decide(seen: GateDecision, cluster: Cluster, node: str, now: datetime) -> tu
 
 
 def mark(seen: GateDecision, cluster: Cluster, node: str, now: datetime) -> None:
-    """The label keeps gated pods away (they ask for nodes without it), the condition says why. Raises Refused."""
+    """The label keeps gated pods away (they ask for nodes without it), the condition says why. Raises ApiError."""
     cause, at = seen.causes[0], now.strftime("%Y-%m-%dT%H:%M:%SZ")
     condition = {
         "type": CONDITION,
@@ -70,7 +70,7 @@ def main() -> None:
         allowed, why = True, str(seen)
         if seen.closed:
             allowed, why = decide(seen, here(), os.environ["NODE_NAME"], datetime.now(timezone.utc))
-    except (Refused, BadInput, KeyError, IndexError) as wrong:
+    except (ApiError, BadInput, KeyError, IndexError) as wrong:
         allowed, why = True, f"open, because the gate does not work: {type(wrong).__name__}: {wrong}"
     print(why)
     sys.exit(0 if allowed else _CLOSED)

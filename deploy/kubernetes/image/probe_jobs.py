@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import yaml
 
-from linkgauge.agent.kubernetes.cluster_api import Cluster, Refused, here
+from linkgauge.agent.kubernetes.cluster_api import ApiError, Cluster, here
 
 GPUS = "nvidia.com/gpu"
 _CONFLICT = 409
@@ -57,7 +57,7 @@ def _name(begin: str, node: str) -> str:
 
 
 def make(cluster: Cluster, template: Object, most: int) -> list[str]:
-    """Make what is missing; the names of the new jobs. Raises Refused."""
+    """Make what is missing; the names of the new jobs. Raises ApiError."""
     namespace = f"/apis/batch/v1/namespaces/{template['metadata']['namespace']}/jobs"
     selector = ",".join(f"{key}={value}" for key, value in template["metadata"]["labels"].items())
     nodes = cluster.ask("GET", "/api/v1/nodes?labelSelector=nvidia.com/gpu.present%3Dtrue")["items"]
@@ -68,7 +68,7 @@ def make(cluster: Cluster, template: Object, most: int) -> list[str]:
             break
         try:
             cluster.ask("POST", namespace, job)
-        except Refused as refused:
+        except ApiError as refused:
             if refused.code != _CONFLICT:  # made by another run meanwhile
                 raise
         else:
@@ -81,7 +81,7 @@ def main() -> None:
     try:
         template = yaml.safe_load(Path(sys.argv[1]).read_text())
         made = make(here(), template, int(sys.argv[2]) if len(sys.argv) > 2 else 50)
-    except (Refused, OSError) as wrong:
+    except (ApiError, OSError) as wrong:
         sys.exit(str(wrong))
     print(f"{len(made)} jobs: {' '.join(made)}")
 

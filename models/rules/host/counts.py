@@ -11,7 +11,7 @@ from ...facts.machine import Node, Numa, Package, Pci
 from ...facts.pci_classes import NETWORK_DISK, is_network_disk
 from ...facts.records import Evidence
 from ...inventory.inventory import Item
-from ...inventory.positions import Gap, gaps, has_equal_switches, is_regular
+from ...inventory.positions import EmptyPosition, empty_positions, has_equal_switches, is_regular
 from ...inventory.present import comparable, known_absent, removed
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
@@ -150,13 +150,13 @@ def empty_position(kind: str) -> Rule:
 
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         named = {port for item in known_absent(snapshot, kind) for port in item.above}
-        found = [gap for gap in gaps(snapshot) if gap.kind == kind and gap.switch not in named]
+        found = [gap for gap in empty_positions(snapshot) if gap.kind == kind and gap.switch not in named]
         yield from (_empty(snapshot, gap) for gap in found)
 
     return Rule(_CODES[kind], Node, ("Pci", "Pci.pci_class", "Pci.vendor", "Pci.device"), evaluate, where)
 
 
-def _empty(snapshot: Snapshot, gap: Gap) -> Finding:
+def _empty(snapshot: Snapshot, gap: EmptyPosition) -> Finding:
     switch = snapshot.of(Pci)[gap.switch]
     word, product = _WORDS[gap.kind], gap.device.name or f"{gap.device.vendor:04x}:{gap.device.device:04x}"
     words = word if gap.usual == 1 else f"{word}s"

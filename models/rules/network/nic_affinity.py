@@ -9,7 +9,7 @@ from ...facts.machine import Node, Package, Pci, Port, Rdma
 from ...facts.pci_classes import card_of
 from ...facts.records import Evidence
 from ...inventory.cohorts import product_of_function
-from ...inventory.positions import gaps
+from ...inventory.positions import empty_positions
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.machine_expectations import profile
@@ -85,7 +85,7 @@ def _is_one_missing(snapshot: Snapshot) -> bool:
     known = profile(snapshot)
     rdma = sum(1 for adapter in snapshot.of(Rdma).values() if adapter.address)
     short = known is not None and known.machine.rdma is not None and rdma < known.machine.rdma
-    return short or any(gap.kind == "nic" for gap in gaps(snapshot))
+    return short or any(gap.kind == "nic" for gap in empty_positions(snapshot))
 
 
 def _by_package(snapshot: Snapshot, functions: list[Pci]) -> dict[str | None, list[Pci]]:

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from ...host.entries import Entry, Folder, Link, Refused
+from ...host.entries import Entry, Folder, Link, UnreadableFile
 from ...host.texts import text_of
 
 MOST_BYTES = 256 << 20  # of all unpacked files together; sosreports contain some tens of MB of text
@@ -75,7 +75,9 @@ def unpack(name: str, content: bytes) -> dict[str, Entry]:
                 raise TooMuch(f"holds more than {MOST_FILES} files")
             clean = posixpath.normpath("/" + path).lstrip("/")
             if ".." in path.split("/") or path.startswith("/"):
-                entries[clean or "a path to nowhere"] = Refused(None, f"its path is outside the archive: {path[:100]}")
+                entries[clean or "a path to nowhere"] = UnreadableFile(
+                    None, f"its path is outside the archive: {path[:100]}"
+                )
             elif clean:
                 entries[clean] = text_of(clean, entry) if isinstance(entry, bytes) else entry
     except TooMuch:
@@ -83,7 +85,7 @@ def unpack(name: str, content: bytes) -> dict[str, Entry]:
     except _BROKEN as broken:
         if not entries:
             raise ValueError(f"unreadable archive: {broken or type(broken).__name__}") from None
-        entries["where the archive breaks off"] = Refused(None, f"the archive is truncated: {broken}")
+        entries["where the archive breaks off"] = UnreadableFile(None, f"the archive is truncated: {broken}")
     return entries
 
 

@@ -15,7 +15,7 @@ from ...dumps.benchmarks import fio
 from ...dumps.core.part import Part
 from ...dumps.nvidia import gds
 from ..external_tools import ToolFailed, absent, found, run, version
-from ..gpu.cuda_driver import Refused
+from ..gpu.cuda_driver import CudaError
 from ..gpu.cuda_gpus import NUMBERED, tool_may_use
 from .data_blocks import BLOCK, Block
 
@@ -98,7 +98,7 @@ def by_gdsio(disk: str, gpu: str, blocks: Sequence[Block], seconds: float, owned
         number = tool_may_use(gpu, address, owned)
         command = [program, "-f", _path(first), "-d", number, *options, "-T", str(max(1, round(seconds)))]
         text = run(command, seconds + 20, NUMBERED)
-    except Refused as refusal:
+    except CudaError as refusal:
         yield NotChecked(what="gdsio", subject=gpu, reason=refusal.reason, detail=str(refusal), how=refusal.how)
         return
     except ToolFailed as failed:

@@ -14,14 +14,13 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ....models.facts.units import GIB, MIB
 from ....models.report import Report
-from ...gpu.nvml_library import Library
-from ...gpu.nvml_library import Refused as NvmlRefused
+from ...gpu.nvml_library import Library, NvmlError
 from ..external_tools import ToolFailed
 from ..probe import Probe, Scope
 from . import nccl_tests
 from .copy_plan import gpus_of, rate_of, runs_in_scope
 from .copy_request import CopyRequest
-from .cuda_driver import Cuda, Refused
+from .cuda_driver import Cuda, CudaError
 from .cuda_gpus import address_of, check, close_gpus, fitting, open_gpus
 from .nccl_algorithm import TIMES, NcclRun, algorithms
 from .nccl_library import Nccl
@@ -65,8 +64,8 @@ def collectives(op: str, *words: str) -> Iterator[Record]:
             result = nccl_tests.bandwidths(program, len(gpus), sizes, _STEP, _DEADLINE - 5)
         else:
             result = _by_library(op, gpus, "owned" in words, sizes)
-    except (Refused, ToolFailed) as refusal:
-        how = refusal.how if isinstance(refusal, Refused) else None
+    except (CudaError, ToolFailed) as refusal:
+        how = refusal.how if isinstance(refusal, CudaError) else None
         yield NotChecked(what="collective", subject="node", reason=refusal.reason, detail=f"{op}: {refusal}", how=how)
         return
     yield from _observations(op, gpus, result)
@@ -107,11 +106,11 @@ def _observations(op: str, gpus: Mapping[str, str], result: NcclRun) -> Iterator
 
 
 def _by_library(op: str, gpus: Mapping[str, str], owned: bool, sizes: Sequence[int]) -> NcclRun:
-    """Run NCCL in this process. Raises Refused."""
+    """Run NCCL in this process. Raises CudaError."""
     devices, lost = open_gpus(Cuda(), CopyRequest(effort="full", gpus=gpus, runs=(), owned=owned), "collective")
     try:
         if lost:
-            raise Refused(f"{lost[0].subject}: {lost[0].why}", lost[0].how, reason=lost[0].reason)
+            raise CudaError(f"{lost[0].subject}: {lost[0].why}", lost[0].how, reason=lost[0].reason)
         library = Nccl([*devices.values()])
         try:
             return library.bandwidths(op, sizes, [*gpus.values()])
@@ -124,8 +123,8 @@ def _by_library(op: str, gpus: Mapping[str, str], owned: bool, sizes: Sequence[i
 def _may_use(name: str, address: str, owned: bool) -> None:
     try:
         check(address, owned)
-    except Refused as refusal:
-        raise Refused(f"{name}: {refusal}", refusal.how, reason=refusal.reason) from None
+    except CudaError as refusal:
+        raise CudaError(f"{name}: {refusal}", refusal.how, reason=refusal.reason) from None
 
 
 def _sizes(largest: int) -> list[int]:
@@ -139,13 +138,13 @@ def _sizes(largest: int) -> list[int]:
 def _largest(addresses: Iterable[str]) -> int:
     """Return the largest size whose buffers fit into 5 % of each GPU's free memory; the smallest size if unknown."""
     free = list[int]()
-    with suppress(ImportError, NvmlRefused):
+    with suppress(ImportError, NvmlError):
         library = Library()
         library.call("Init")
         free = [library.memory(library.call("DeviceGetHandleByPciBusId", address)).free for address in addresses]
     size = fitting(min(free), _LARGEST, _BUFFERS, _LEAST) if free else _LEAST
     if size is None:
-        raise Refused(
+        raise CudaError(
             f"only {min(free) / 1e6:.0f} MB of the memory of a GPU are free",
             "end what uses it",
             reason=Reason.NOT_MEASURED,

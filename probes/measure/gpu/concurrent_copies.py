@@ -9,14 +9,14 @@ from contextlib import suppress
 from msgspec import Struct
 
 from ....models.facts.reason import Reason
-from .cuda_driver import Refused, Stream
+from .cuda_driver import CudaError, Stream
 
 _FEWEST = 3  # copies that must end
 _LONGEST = 5.0  # seconds for them in sequence: 3 copies of 256 MiB at 0.2 GB/s
 SMALL, _SMALL_COPIES = 8, 64  # bytes of a copy that measures latency; number of copies in one try
 
 
-class Hung(Refused):
+class Hung(CudaError):
     """Copies do not end, so no call may wait for them. `lanes` are the indexes of the hung lanes."""
 
     def __init__(self, lanes: Sequence[int], seconds: float) -> None:
@@ -53,7 +53,7 @@ class Lane(Struct, frozen=True):
 def rates(lanes: Sequence[Lane], seconds: float, meanwhile: Callable[[], None] | None = None) -> list[float]:
     """Return bytes per second of each lane. All lanes stay busy until the last count, so that none runs alone.
 
-    `meanwhile` is called once, halfway. Raises Refused if a copy fails, and Hung if copies do not end.
+    `meanwhile` is called once, halfway. Raises CudaError if a copy fails, and Hung if copies do not end.
     """
     try:
         for lane in lanes:
@@ -69,10 +69,10 @@ def rates(lanes: Sequence[Lane], seconds: float, meanwhile: Callable[[], None] |
             for lane in lanes:
                 lane.queue()
         measured = [lane.rate() for lane in lanes]
-    except Refused as refusal:
+    except CudaError as refusal:
         for index, lane in enumerate(lanes):
             if not isinstance(refusal, Hung) or index not in refusal.lanes:
-                with suppress(Refused):
+                with suppress(CudaError):
                     lane.stream.end()
         raise
     for lane in lanes:

@@ -10,7 +10,7 @@ from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Re
 from ....models.facts.units import KIB, MIB
 from .concurrent_copies import SMALL, Hung, Lane, rates
 from .copy_request import CopyRequest, Pace, Run, parsed
-from .cuda_driver import Cuda, Device, Refused
+from .cuda_driver import Cuda, CudaError, Device
 from .cuda_gpus import close_gpus, open_gpus
 
 _LATENCIES = 5  # tries; the shortest counts
@@ -22,16 +22,16 @@ class CopySetup(Protocol):
     bytes_factor: int  # counts of each copied byte in a rate: 2 within one memory (read and written), else 1
 
     def prepare(self, device: Device) -> None:
-        """Allocate the memory of a GPU. Raises Refused."""
+        """Allocate the memory of a GPU. Raises CudaError."""
 
     def lanes(self, run: Run) -> list[Lane]:
-        """Return the copies of a run; none if this machine cannot run it. Raises Refused."""
+        """Return the copies of a run; none if this machine cannot run it. Raises CudaError."""
 
     def flows(self, run: Run, size: int | None) -> list[Flow]:
         """Return the flows of a run."""
 
     def wake_links(self, run: Run, lanes: Sequence[Lane]) -> None:
-        """Bring the links of a run to full speed. Raises Refused."""
+        """Bring the links of a run to full speed. Raises CudaError."""
 
     def sample_links(self, run: Run, lanes: Sequence[Lane]) -> list[Record]:
         """Return observations of the links under load."""
@@ -48,7 +48,7 @@ def measured(what: str, words: Sequence[str], make: SetupFactory) -> Iterator[Re
     request = parsed(words)
     try:
         cuda = Cuda()
-    except Refused as refusal:
+    except CudaError as refusal:
         yield NotChecked(what=what, subject="node", reason=refusal.reason, detail=str(refusal), how=refusal.how)
         return
     devices, lost = open_gpus(cuda, request, what)
@@ -59,7 +59,7 @@ def measured(what: str, words: Sequence[str], make: SetupFactory) -> Iterator[Re
         for name, device in [*devices.items()]:
             try:
                 setup.prepare(device)
-            except Refused as refusal:
+            except CudaError as refusal:
                 yield NotChecked(what=what, subject=name, reason=refusal.reason, detail=str(refusal), how=refusal.how)
                 devices.pop(name).close()
         usable = len(devices)
@@ -113,7 +113,7 @@ def _measured(what: str, run: Run, setup: CopySetup, pace: Pace, devices: dict[s
         yield _moved("node", moved)
         if len(run) == 1 and len(run[0]) == 2:
             yield from _latency(setup, run, lanes[0])
-    except Refused as refusal:
+    except CudaError as refusal:
         hung = refusal.lanes if isinstance(refusal, Hung) else ()
         for end in (end for index in hung for end in run[index]):
             devices.pop(end, None)

@@ -1,7 +1,7 @@
 """A wrapper of the CUDA driver API: devices by PCI address, memory, copies on streams, errors as text.
 
 Only this module imports cuda.bindings (package cuda-bindings, extra "cuda"). Its release may differ from the driver's:
-functions are resolved by name, and a missing function raises Refused (CUDA Driver API, cuGetProcAddress). close()
+functions are resolved by name, and a missing function raises CudaError (CUDA Driver API, cuGetProcAddress). close()
 releases all resources; the kernel does so if the process dies.
 """
 
@@ -24,7 +24,7 @@ _REASONS = {800: Reason.PERMISSION, 801: Reason.NOT_SUPPORTED}  # CUresult
 _GPU_FILTERS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
-class Refused(Exception):
+class CudaError(Exception):
     """The driver returned an error or is missing. `how` is the remedy, if known."""
 
     def __init__(
@@ -35,58 +35,58 @@ class Refused(Exception):
 
 
 class Cuda:
-    """An initialized libcuda.so.1. Raises Refused if the library, its package or a GPU is missing."""
+    """An initialized libcuda.so.1. Raises CudaError if the library, its package or a GPU is missing."""
 
     def __init__(self) -> None:
         os.environ.pop("CUDA_LAUNCH_BLOCKING", None)  # it would prevent concurrent copies
         try:
             from cuda.bindings import driver
         except (ImportError, OSError, RuntimeError) as missing:
-            raise Refused(
+            raise CudaError(
                 f"the package cuda-bindings does not load: {first_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED
             ) from None
         self._driver: Any = driver
         try:
             self.call("Init", 0)
-        except Refused as refusal:
+        except CudaError as refusal:
             how = f"load NVIDIA's driver; {_CONTAINER}"
-            raise Refused(f"the CUDA driver is not usable: {refusal}", how, refusal.code, refusal.reason) from None
+            raise CudaError(f"the CUDA driver is not usable: {refusal}", how, refusal.code, refusal.reason) from None
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Return the results of cu`name`: an empty tuple, a value, or a tuple. Raises Refused."""
+        """Return the results of cu`name`: an empty tuple, a value, or a tuple. Raises CudaError."""
         try:
             code, *values = getattr(self._driver, f"cu{name}")(*arguments)
         except (AttributeError, OSError, RuntimeError) as missing:  # missing in the package, the library or the driver
-            raise Refused(f"cu{name}: {first_line(missing)}", reason=Reason.NOT_INSTALLED) from None
+            raise CudaError(f"cu{name}: {first_line(missing)}", reason=Reason.NOT_INSTALLED) from None
         if code.value:
-            raise Refused(f"cu{name}: {code.name}", code=code.value, reason=_REASONS.get(code.value, Reason.DRIVER))
+            raise CudaError(f"cu{name}: {code.name}", code=code.value, reason=_REASONS.get(code.value, Reason.DRIVER))
         return values[0] if len(values) == 1 else tuple(values)
 
     def seconds(self, begin: Any, end: Any) -> float:
-        """Return the seconds between two recorded events of one GPU. Raises Refused."""
+        """Return the seconds between two recorded events of one GPU. Raises CudaError."""
         return float(self.call("EventElapsedTime", begin, end)) / 1e3
 
     def pinned(self, address: int, size: int) -> None:
-        """Pin host memory for the copy engines of all GPUs. Raises Refused."""
+        """Pin host memory for the copy engines of all GPUs. Raises CudaError."""
         self.call("MemHostRegister", address, size, _PORTABLE)
 
     def unpinned(self, address: int) -> None:
         """Unpin host memory. Errors are ignored."""
-        with suppress(Refused):
+        with suppress(CudaError):
             self.call("MemHostUnregister", address)
 
 
 class Device:
-    """A GPU. No context is created before open(). Raises Refused if CUDA does not show the GPU."""
+    """A GPU. No context is created before open(). Raises CudaError if CUDA does not show the GPU."""
 
     def __init__(self, cuda: Cuda, name: str, address: str) -> None:
         self.cuda, self.name, self.address, self._cleanup = cuda, name, address, ExitStack()
         try:
             self.handle = cuda.call("DeviceGetByPCIBusId", address.encode())
-        except Refused as refusal:
+        except CudaError as refusal:
             named = next((variable for variable in _GPU_FILTERS if os.environ.get(variable)), None)
             how = f"run it without {named}" if named else f"look into dmesg; {_CONTAINER}"
-            raise Refused(f"CUDA does not show it: {refusal}", how, refusal.code, refusal.reason) from None
+            raise CudaError(f"CUDA does not show it: {refusal}", how, refusal.code, refusal.reason) from None
         self.context: Any = None
 
     @property
@@ -100,7 +100,7 @@ class Device:
         return int(self.cuda.call("DeviceGetAttribute", _attribute(_L2_CACHE), self.handle))
 
     def open(self) -> None:
-        """Retain the primary context, which this process shares. Raises Refused."""
+        """Retain the primary context, which this process shares. Raises CudaError."""
         self.context = self.cuda.call("DevicePrimaryCtxRetain", self.handle)
         self._on_close("DevicePrimaryCtxRelease", self.handle)
         self.use()
@@ -108,7 +108,7 @@ class Device:
     def close(self) -> None:
         """Release all resources in reverse order."""
         if self.context is not None:
-            with suppress(Refused):
+            with suppress(CudaError):
                 self.use()
         self._cleanup.close()
 
@@ -122,7 +122,7 @@ class Device:
         return int(self.cuda.call("MemGetInfo")[0])
 
     def take(self, size: int) -> int:
-        """Allocate `size` bytes of GPU memory and return the address. Raises Refused."""
+        """Allocate `size` bytes of GPU memory and return the address. Raises CudaError."""
         self.use()
         address = int(self.cuda.call("MemAlloc", size))
         self._on_close("MemFree", address)
@@ -135,7 +135,7 @@ class Device:
         self.use()
         try:
             self.cuda.call("CtxEnablePeerAccess", peer.context, 0)
-        except Refused as refusal:
+        except CudaError as refusal:
             return refusal.code == _ALREADY
         return True
 
@@ -157,7 +157,7 @@ class Device:
         """Register a call for close(). Errors, for example of a lost GPU, are ignored."""
 
         def release() -> None:
-            with suppress(Refused):
+            with suppress(CudaError):
                 self.cuda.call(name, thing)
 
         self._cleanup.callback(release)
@@ -180,7 +180,7 @@ class Stream:
         self.copies, self.seconds = 0, 0.0  # ended copies and seconds since the start of the clock
 
     def begin(self, target: int, source: int, size: int) -> None:
-        """Queue a first copy that does not count, start the clock after it, and queue more copies. Raises Refused."""
+        """Queue a first copy that does not count, start the clock after it, and queue more copies. Raises CudaError."""
         self.queued = 0
         self._device.use()
         self._copy(target, source, size)
@@ -188,7 +188,7 @@ class Stream:
         self.queue(target, source, size)
 
     def count(self) -> None:
-        """Count the copies that have ended. Raises Refused."""
+        """Count the copies that have ended. Raises CudaError."""
         while self._pending and self._is_done(self._pending[0]):
             mark = self._pending.popleft()
             self.copies += 1
@@ -196,7 +196,7 @@ class Stream:
             self._unused.append(mark)
 
     def queue(self, target: int, source: int, size: int) -> None:
-        """Queue a new copy for each counted one. Raises Refused."""
+        """Queue a new copy for each counted one. Raises CudaError."""
         if self._unused:
             self._device.use()
         for _ in range(len(self._unused)):
@@ -211,7 +211,7 @@ class Stream:
                 self._mark(self._pending[-1])
 
     def end(self) -> None:
-        """Wait for the queued copies, without counting them. Raises Refused."""
+        """Wait for the queued copies, without counting them. Raises CudaError."""
         self._cuda.call("StreamSynchronize", self.handle)
         self._forget()
 
@@ -219,7 +219,7 @@ class Stream:
         """Return the engine's seconds for one small copy, or None.
 
         The small copies are queued behind a long copy. Else the result would be the time to queue them. Returns None if
-        the long copy ended before they were queued. Raises Refused.
+        the long copy ended before they were queued. Raises CudaError.
         """
         self._device.use()
         last = self._unused[0]
@@ -252,7 +252,7 @@ class Stream:
     def _is_done(self, event: Any) -> bool:
         try:
             self._cuda.call("EventQuery", event)
-        except Refused as refusal:
+        except CudaError as refusal:
             if refusal.code == _NOT_READY:
                 return False
             raise

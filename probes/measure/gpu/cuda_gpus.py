@@ -12,12 +12,11 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import NotChecked
 from ...calls.threaded_call import ThreadedCall
 from ...calls.timeouts import no_answer
-from ...gpu.nvml_library import Library
-from ...gpu.nvml_library import Refused as NvmlRefused
+from ...gpu.nvml_library import Library, NvmlError
 from ...parsing.nvml_enums import COMPUTE_MODES, meaning, pci_address
 from ...parsing.parsers import PCI_ADDRESS
 from .copy_request import CopyRequest
-from .cuda_driver import Cuda, Device, Refused
+from .cuda_driver import Cuda, CudaError, Device
 
 # Without persistence mode the first client waits seconds for each GPU (probes/gpu/nvml_threads.py).
 OPENING = 30.0
@@ -39,9 +38,9 @@ def open_gpus(cuda: Cuda, request: CopyRequest, what: str) -> tuple[dict[str, De
     for name, call in openings.items():
         try:
             if not call.wait(until):
-                raise Refused(no_answer(OPENING), reason=Reason.NO_ANSWER)
+                raise CudaError(no_answer(OPENING), reason=Reason.NO_ANSWER)
             usable[name] = call.answer()
-        except Refused as refusal:
+        except CudaError as refusal:
             lost.append(
                 NotChecked(what=what, subject=name, reason=refusal.reason, detail=str(refusal), how=refusal.how)
             )
@@ -52,14 +51,14 @@ def _open(cuda: Cuda, name: str, address: str, owned: bool) -> Device:
     address = address or address_of(name)
     try:
         device = Device(cuda, name, address)
-    except Refused:
+    except CudaError:
         check(address, owned)  # NVML gives a better reason for a GPU with MIG instances
         raise
     check(address, owned, device.reserved)
     try:
         device.open()
-    except Refused as refusal:
-        raise Refused(f"no context: {refusal}", "look into dmesg", refusal.code, refusal.reason) from None
+    except CudaError as refusal:
+        raise CudaError(f"no context: {refusal}", "look into dmesg", refusal.code, refusal.reason) from None
     return device
 
 
@@ -71,26 +70,26 @@ def fitting(free: int, size: int, buffers: int, least: int) -> int | None:
 
 
 def check(address: str, owned: bool, mode: str | None = None) -> None:
-    """Raise Refused if no context may be created on a GPU. `mode` is its compute mode if NVML does not report it."""
+    """Raise CudaError if no context may be created on a GPU. `mode` is its compute mode if NVML does not report it."""
     mig = False
-    with suppress(ImportError, ValueError, NvmlRefused):  # GPUs before Ampere have no MIG; `mode` comes from CUDA
+    with suppress(ImportError, ValueError, NvmlError):  # GPUs before Ampere have no MIG; `mode` comes from CUDA
         library = Library()
         library.call("Init")
         handle = library.call("DeviceGetHandleByPciBusId", address)
         mode = meaning(COMPUTE_MODES, library.call("DeviceGetComputeMode", handle))
         mig = library.call("DeviceGetMigMode", handle)[0] == 1
     if mig:
-        raise Refused(_MIG, "measure it while MIG is off", reason=Reason.NOT_SUPPORTED)
+        raise CudaError(_MIG, "measure it while MIG is off", reason=Reason.NOT_SUPPORTED)
     if mode not in (None, "default") and not (owned and mode == "exclusive process"):
         how = f"sudo nvidia-smi -i {address} -c DEFAULT"
-        raise Refused(f"its compute mode is {mode}: {_ALONE}", how, reason=Reason.PERMISSION)
+        raise CudaError(f"its compute mode is {mode}: {_ALONE}", how, reason=Reason.PERMISSION)
 
 
 def tool_may_use(name: str, address: str, owned: bool) -> str:
-    """Return the number of a GPU for a program started with the environment NUMBERED. Raises Refused."""
+    """Return the number of a GPU for a program started with the environment NUMBERED. Raises CudaError."""
     check(address if PCI_ADDRESS.fullmatch(address) else address_of(name), owned)
     if os.environ.get("CUDA_VISIBLE_DEVICES"):
-        raise Refused(
+        raise CudaError(
             "the tool would number only the GPUs in CUDA_VISIBLE_DEVICES",
             "unset CUDA_VISIBLE_DEVICES",
             reason=Reason.OTHER_CONTEXT,
@@ -99,14 +98,14 @@ def tool_may_use(name: str, address: str, owned: bool) -> str:
 
 
 def address_of(name: str) -> str:
-    """Return the PCI address of "gpu3" from the driver, if sysfs does not have it. Raises Refused."""
-    with suppress(ImportError, ValueError, NvmlRefused):
+    """Return the PCI address of "gpu3" from the driver, if sysfs does not have it. Raises CudaError."""
+    with suppress(ImportError, ValueError, NvmlError):
         library = Library()
         library.call("Init")
         handle = library.call("DeviceGetHandleByIndex", int(name.removeprefix("gpu")))
         if address := pci_address(library.call("DeviceGetPciInfo", handle).busId):
             return address
-    raise Refused("its PCI address is unknown", reason=Reason.OTHER)
+    raise CudaError("its PCI address is unknown", reason=Reason.OTHER)
 
 
 def starting(gpus: int) -> float:

@@ -13,7 +13,7 @@ from .concurrent_copies import Lane
 from .copy_plan import gpus_of, probe_of, runs_in_scope
 from .copy_request import CopyRequest, Run, flows
 from .copy_runs import measured
-from .cuda_driver import Cuda, Device, Refused, Stream
+from .cuda_driver import Cuda, CudaError, Device, Stream
 from .cuda_gpus import fitting
 from .performance_state import Waking
 
@@ -46,7 +46,7 @@ class MemorySetup:
     def prepare(self, device: Device) -> None:
         size = fitting(device.free(), SIZE, 2, max(_LEAST, _CACHES * device.cache))
         if size is None:
-            raise Refused(
+            raise CudaError(
                 f"only {device.free() / 1e6:.0f} MB of its memory are free",
                 "end what uses it",
                 reason=Reason.NOT_MEASURED,

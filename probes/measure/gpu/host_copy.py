@@ -21,7 +21,7 @@ from .concurrent_copies import Lane, rates
 from .copy_plan import gpus_of, nearest_memory, probe_of, runs_in_scope
 from .copy_request import CopyRequest, Run, flows
 from .copy_runs import as_size, measured
-from .cuda_driver import Cuda, Device, Refused, Stream
+from .cuda_driver import Cuda, CudaError, Device, Stream
 from .cuda_gpus import fitting
 from .link_sampling import LinkSampling
 from .pinned_memory import ANYWHERE, PinnedMemory, cpus_of
@@ -66,7 +66,7 @@ class HostSetup:
     def __init__(self, cuda: Cuda, request: CopyRequest, devices: Mapping[str, Device]) -> None:
         self._cuda = cuda
         self._gpu: dict[str, tuple[int, Stream, Stream]] = {}
-        self._memory: dict[str, PinnedMemory | Refused] = {}
+        self._memory: dict[str, PinnedMemory | CudaError] = {}
         self._links: dict[str, LinkSampling] = {}
         runs = [Counter(end for ends in run for end in ends if end not in request.gpus) for run in request.runs]
         self._lanes = {node: max(run[node] for run in runs) for run in runs for node in run}
@@ -76,7 +76,7 @@ class HostSetup:
         """Allocate one buffer: one half sends, the other receives."""
         size = fitting(device.free(), self._size, 2, _LEAST)
         if size is None:
-            raise Refused(
+            raise CudaError(
                 f"only {device.free() / 1e6:.0f} MB of its memory are free",
                 "end what uses it",
                 reason=Reason.NOT_MEASURED,
@@ -125,14 +125,14 @@ class HostSetup:
         return [*dict.fromkeys(end for ends in run for end in ends if end in self._gpu)]
 
     def _pinned(self, node: str) -> int:
-        """Return the address of a node's memory, allocated once. Raises Refused, with the same reason each time."""
+        """Return the address of a node's memory, allocated once. Raises CudaError, with the same reason each time."""
         if node not in self._memory:
             try:
                 self._memory[node] = PinnedMemory(self._cuda, node, self._lanes[node] * self._size)
-            except Refused as refusal:
+            except CudaError as refusal:
                 self._memory[node] = refusal
         memory = self._memory[node]
-        if isinstance(memory, Refused):
+        if isinstance(memory, CudaError):
             raise memory
         return memory.address
 

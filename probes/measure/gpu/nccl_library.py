@@ -11,7 +11,7 @@ from typing import Any
 
 from ....models.bandwidth.collectives import bus_bandwidth
 from ....models.facts.reason import Reason
-from .cuda_driver import Device, Refused, first_line
+from .cuda_driver import CudaError, Device, first_line
 from .nccl_algorithm import LOG, TIMES, NcclRun
 
 EXTRA = "pip install 'linkgauge[nccl]' 'nccl4py[cu12]' (cu13 for a driver of CUDA 13), or build nccl-tests"
@@ -20,7 +20,7 @@ _WARM = 3
 
 
 class Nccl:
-    """libnccl.so.2 with a rank on each of `devices`, which must be open. Raises Refused."""
+    """libnccl.so.2 with a rank on each of `devices`, which must be open. Raises CudaError."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self._log = os.memfd_create("nccl")
@@ -28,7 +28,7 @@ class Nccl:
         try:
             from nccl.bindings import nccl  # loads the library on first use
         except (ImportError, OSError, RuntimeError) as missing:
-            raise Refused(
+            raise CudaError(
                 f"the package nccl4py does not load: {first_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED
             ) from None
         self._nccl: Any = nccl
@@ -38,7 +38,7 @@ class Nccl:
         self._streams = [device.stream().handle for device in devices]
 
     def bandwidths(self, op: str, sizes: Sequence[int], gpus: Sequence[str]) -> NcclRun:
-        """Return the bandwidth of each size; `gpus` are the addresses of the devices. Raises Refused."""
+        """Return the bandwidth of each size; `gpus` are the addresses of the devices. Raises CudaError."""
         buffers = [(device.take(max(sizes)), device.take(max(sizes))) for device in self._devices]
         rates = {}
         for size in sizes:
@@ -81,9 +81,9 @@ class Nccl:
         try:
             return getattr(self._nccl, name)(*arguments)
         except (AttributeError, OSError, RuntimeError) as missing:  # libnccl.so.2 or one of its functions is missing
-            raise Refused(f"NCCL: {name}: {first_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED) from None
+            raise CudaError(f"NCCL: {name}: {first_line(missing)}", EXTRA, reason=Reason.NOT_INSTALLED) from None
         except self._nccl.NCCLError as error:
-            raise Refused(f"NCCL: {name}: {first_line(error)}", reason=Reason.OTHER) from None
+            raise CudaError(f"NCCL: {name}: {first_line(error)}", reason=Reason.OTHER) from None
 
 
 def _version(number: int) -> str:

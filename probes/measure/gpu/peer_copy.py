@@ -21,7 +21,7 @@ from .concurrent_copies import Lane
 from .copy_plan import gpus_of, nearest_memory, probe_of, runs_in_scope
 from .copy_request import CopyRequest, Run, flows
 from .copy_runs import measured
-from .cuda_driver import Cuda, Device, Refused, Stream
+from .cuda_driver import Cuda, CudaError, Device, Stream
 from .cuda_gpus import fitting
 from .performance_state import Waking
 
@@ -99,7 +99,7 @@ class PeerSetup:
     def prepare(self, device: Device) -> None:
         size = fitting(device.free(), SIZE, 1 + _ROOM // SIZE, _LEAST)
         if size is None:
-            raise Refused(
+            raise CudaError(
                 f"only {device.free() / 1e6:.0f} MB of its memory are free",
                 "end what uses it",
                 reason=Reason.NOT_MEASURED,

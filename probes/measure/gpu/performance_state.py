@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
-from ...gpu.nvml_library import Library, Refused
+from ...gpu.nvml_library import Library, NvmlError
 from ...parsing.nvml_enums import pci_address
 from .concurrent_copies import Lane, rates
 from .cuda_driver import Device
@@ -25,7 +25,7 @@ class PerformanceState:
 
     def __init__(self, address: str) -> None:
         self._nvml: Library | None = None
-        with suppress(ImportError, Refused):
+        with suppress(ImportError, NvmlError):
             library = Library()
             library.call("Init")
             self._handle = library.call("DeviceGetHandleByPciBusId", address)
@@ -34,7 +34,7 @@ class PerformanceState:
 
     def now(self) -> int | None:
         """Return the number of the state, 0 for P0; None if unknown."""
-        with suppress(Refused):
+        with suppress(NvmlError):
             if self._nvml and (state := int(self._nvml.call("DeviceGetPerformanceState", self._handle))) < _UNKNOWN:
                 return state
         return None

@@ -16,13 +16,13 @@ from ...host.host import Unreadable
 from ...host.live import Live
 from ...parsing.parsers import cpu_list
 from ..memory.page_placement import PRIVATE, misplaced, pages
-from .cuda_driver import Cuda, Refused
+from .cuda_driver import Cuda, CudaError
 
 ANYWHERE = "host"  # for a kernel without NUMA nodes
 
 
 class PinnedMemory:
-    """`size` bytes on `node`, "numa0" or ANYWHERE. Raises Refused if this process cannot allocate them there."""
+    """`size` bytes on `node`, "numa0" or ANYWHERE. Raises CudaError if this process cannot allocate them there."""
 
     def __init__(self, cuda: Cuda, node: str, size: int) -> None:
         self._cuda = cuda
@@ -30,7 +30,7 @@ class PinnedMemory:
         try:
             self._map = mmap.mmap(-1, size, PRIVATE)
         except (OSError, ValueError) as error:
-            raise Refused(f"{size >> 20} MiB of memory: {error}", reason=Reason.OTHER) from None
+            raise CudaError(f"{size >> 20} MiB of memory: {error}", reason=Reason.OTHER) from None
         with suppress(AttributeError, OSError):
             self._map.madvise(mmap.MADV_HUGEPAGE)  # fewer pages to pin
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
@@ -39,13 +39,13 @@ class PinnedMemory:
                 os.sched_setaffinity(0, allowed & cpus_of(node))
             ctypes.memset(self.address, 1, size)
         except OSError:
-            raise Refused(
+            raise CudaError(
                 f"this process may not run on any CPU of {node}", "widen its cpuset", reason=Reason.OTHER_CONTEXT
             ) from None
         finally:
             os.sched_setaffinity(0, allowed)
         if placement_error := None if node == ANYWHERE else misplaced(before, pages(), node):
-            raise Refused(
+            raise CudaError(
                 f"memory of {node}: {placement_error}",
                 "free memory there, or lift the policy",
                 reason=Reason.NOT_MEASURED,

@@ -17,7 +17,7 @@ from ....models.facts.units import MIB
 from ...dumps.benchmarks import perftest
 from ...dumps.core.part import Part
 from ..external_tools import ToolFailed, absent, found, run, version
-from ..gpu.cuda_driver import Refused
+from ..gpu.cuda_driver import CudaError
 from ..gpu.cuda_gpus import NUMBERED, tool_may_use
 from .client_server import both_ends, free_port
 
@@ -62,7 +62,7 @@ def _measured(test: Test, tool: str, options: list[str], watch: Callable[[], Non
         return
     try:
         text = _run(test, program, options, watch)
-    except Refused as refusal:
+    except CudaError as refusal:
         yield NotChecked(
             what="port_loopback",
             subject=test.gpu or test.port,
@@ -101,7 +101,7 @@ def _run(test: Test, program: str, options: list[str], watch: Callable[[], None]
 
 
 def _memory(test: Test, help_text: str) -> list[str]:
-    """Return the option for the GPU. Raises ToolFailed if perftest was built without CUDA, and Refused."""
+    """Return the option for the GPU. Raises ToolFailed if perftest was built without CUDA, and CudaError."""
     if test.gpu is None:
         return []
     number = tool_may_use(test.gpu, test.bus or "", test.owned)

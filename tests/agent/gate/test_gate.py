@@ -18,7 +18,7 @@ from linkgauge.agent.gate import decision
 from linkgauge.agent.gate.decision import decide
 from linkgauge.agent.slurm.health_check import CheckRecord, keep
 from linkgauge.agent.state import acceptance, status_file
-from linkgauge.agent.state.status_file import Unknown
+from linkgauge.agent.state.status_file import StatusUnknown
 from linkgauge.models.facts.units import as_utc
 from linkgauge.models.report import Finding
 from linkgauge.models.site.gate import Gate as Table
@@ -150,7 +150,7 @@ def test_what_is_too_old(tmp_path: Path, at: float, every: float, why: str | Non
     if why is None:
         assert status_file.read(gate.folder, now=1000.0, booted=500.0).at == at
         return
-    with pytest.raises(Unknown) as unknown:
+    with pytest.raises(StatusUnknown) as unknown:
         status_file.read(gate.folder, now=1000.0, booted=500.0)
     assert str(unknown.value) == why
 
@@ -160,13 +160,13 @@ def test_what_is_too_old(tmp_path: Path, at: float, every: float, why: str | Non
 )
 def test_a_damaged_file_is_unknown(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "last.json").write_bytes(content)
-    with pytest.raises(Unknown, match="damaged, or of another version"):
+    with pytest.raises(StatusUnknown, match="damaged, or of another version"):
         status_file.read(str(tmp_path))
 
 
 def test_what_is_no_file_is_unknown_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "last.json")
-    with pytest.raises(Unknown, match="not a plain file"):
+    with pytest.raises(StatusUnknown, match="not a plain file"):
         status_file.read(str(tmp_path))
 
 

@@ -18,7 +18,7 @@ from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Driver
 from linkgauge.models.facts.machine import Event, Net, Node, Pci, Setting
 from linkgauge.models.site.schema import Site
-from linkgauge.probes.host.entries import Link, Refused
+from linkgauge.probes.host.entries import Link, UnreadableFile
 from linkgauge.probes.host.recorded import Recorded, dump
 
 XID = "[   12.500000] NVRM: Xid (PCI:0000:53:00): 79, pid=1, GPU has fallen off the bus.\n"
@@ -80,8 +80,8 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/hostname")
     (tmp_path / "log").write_text(XID)
     entries = read_dumps([str(tmp_path)]).entries
-    assert entries["binary"] == Refused(None, "a binary file; captures and dumps are text")
-    assert isinstance(entries["bad.tar.gz"], Refused)
+    assert entries["binary"] == UnreadableFile(None, "a binary file; captures and dumps are text")
+    assert isinstance(entries["bad.tar.gz"], UnreadableFile)
     assert entries["link"] == Link("/etc/hostname")
     assert len(facts(tmp_path)[Event]) == 1
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.kubernetes import cluster_api, device_taints
-from linkgauge.agent.kubernetes.cluster_api import Cluster, Refused
+from linkgauge.agent.kubernetes.cluster_api import ApiError, Cluster
 from linkgauge.agent.kubernetes.node_condition import Condition, NodeCondition, condition_of
 from linkgauge.agent.service import background_sender
 from linkgauge.agent.service.config import Config, Push, read_config
@@ -232,7 +232,7 @@ def test_the_configuration(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_is_no_object_is_a_refusal() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         Cluster("http://127.0.0.1:1").ask("GET", "/api/v1/nodes/worker-3")
-    with one_answer(b"SSH-2.0-OpenSSH_9.2\r\n") as url, pytest.raises(Refused, match="BadStatusLine"):
+    with one_answer(b"SSH-2.0-OpenSSH_9.2\r\n") as url, pytest.raises(ApiError, match="BadStatusLine"):
         Cluster(url).ask("GET", "/api/v1/nodes/worker-3")

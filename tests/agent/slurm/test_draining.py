@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from linkgauge.agent.gate.decision import decide
 from linkgauge.agent.slurm.health_check import Check, CheckRecord, keep, record_of
-from linkgauge.agent.slurm.scontrol import Refused, Slurm
+from linkgauge.agent.slurm.scontrol import ScontrolError, Slurm
 from linkgauge.agent.state import acceptance as state
 from linkgauge.agent.state import status_file
 from linkgauge.models.report import Finding, Report
@@ -173,14 +173,14 @@ def test_slurm_that_does_not_answer_changes_nothing(cluster: Cluster) -> None:
     cluster.program.write_text(
         "#!/bin/sh\necho 'slurm_load_node error: Unable to contact slurm controller' >&2; exit 1\n"
     )
-    with pytest.raises(Refused, match="Unable to contact slurm controller"):
+    with pytest.raises(ScontrolError, match="Unable to contact slurm controller"):
         One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG)).check()
     cluster.program.write_text("#!/bin/sh\nexec sleep 60\n")
-    with pytest.raises(Refused, match="no answer within 0.2 s"):
+    with pytest.raises(ScontrolError, match="no answer within 0.2 s"):
         Slurm(program=str(cluster.program), until=0.2, monotonic=lambda: 0.0).nodes()
-    with pytest.raises(Refused, match="no time left"):
+    with pytest.raises(ScontrolError, match="no time left"):
         Slurm(program=str(cluster.program), until=0.0, monotonic=lambda: 0.0).nodes()
-    with pytest.raises(Refused, match="No such file"):
+    with pytest.raises(ScontrolError, match="No such file"):
         Slurm(program="/nowhere/scontrol", until=1.0, monotonic=lambda: 0.0).nodes()
 
 
@@ -195,7 +195,7 @@ def test_who_runs_out_of_time_takes_its_note_away(cluster: Cluster) -> None:
     check = Check(
         decision=decide(str(one.site), one.folder), slurm=slurm, node=one.name, folder=one.folder, sleep=sleep
     )
-    with pytest.raises(Refused, match="no time left"):
+    with pytest.raises(ScontrolError, match="no time left"):
         check.run(one.at)
     assert [call.partition(" ")[0] for call in cluster.calls] == ["show", "update", "update"]
     assert cluster.get(NAMES[0], "Comment") == ""
@@ -208,7 +208,7 @@ def test_who_counted_too_long_ago_drains_nothing(cluster: Cluster) -> None:
     check = Check(
         decision=decide(str(one.site), one.folder), slurm=slurm, node=one.name, folder=one.folder, sleep=lambda s: None
     )
-    with pytest.raises(Refused, match="too slowly"):
+    with pytest.raises(ScontrolError, match="too slowly"):
         check.run(one.at)
     assert cluster.drained == []
     assert cluster.get(NAMES[0], "Comment") == ""

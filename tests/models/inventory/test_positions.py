@@ -11,7 +11,7 @@ from linkgauge.models.facts.gpu import Driver, Gpu
 from linkgauge.models.facts.machine import Event, Node, Pci, Rdma
 from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.models.inventory.assemble import assemble
-from linkgauge.models.inventory.positions import gaps, is_regular
+from linkgauge.models.inventory.positions import empty_positions, is_regular
 from linkgauge.models.site.schema import Site
 
 NOW = 2e9
@@ -58,7 +58,7 @@ FULL = ("gpu", "nic")
 )
 def test_empty_positions(switches: list[tuple[str, ...]], found: list[tuple[str, str, int, int, int]]) -> None:
     snapshot = assemble(machine(*switches), Site(), NOW)
-    assert [(one.switch, one.kind, one.have, one.usual, one.agree) for one in gaps(snapshot)] == found
+    assert [(one.switch, one.kind, one.have, one.usual, one.agree) for one in empty_positions(snapshot)] == found
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from linkgauge.models.catalog.accelerators import accelerators
 from linkgauge.models.catalog.gpus import products
 from linkgauge.models.catalog.networks import networks
 from linkgauge.models.training import transformer_sizes as sizes
-from linkgauge.models.training.cluster import Cluster, Unknown, cluster_of
+from linkgauge.models.training.cluster import Cluster, UnknownValue, cluster_of
 from linkgauge.models.training.cluster_fabric import Switches
 from linkgauge.models.training.collective_time import Request, collective_of
 from linkgauge.models.training.hugging_face import network_of
@@ -92,7 +92,7 @@ def test_clusters_of_machine_types() -> None:
     ],
 )
 def test_clusters_that_nobody_knows(machine: str, nodes: int, says: str) -> None:
-    with pytest.raises(Unknown, match=says):
+    with pytest.raises(UnknownValue, match=says):
         cluster(machine, nodes)
 
 
@@ -386,7 +386,7 @@ def test_machine_types_without_a_cluster_are_few() -> None:
     for machine in machines():
         try:
             assert cluster_of(machine, 1).memory > 16e9, machine.name
-        except Unknown:
+        except UnknownValue:
             failing.add(machine.name)
     assert failing == {"azure-nd96is-v5", "dell-xe9680"}
 

@@ -13,7 +13,7 @@ from linkgauge.models.facts.machine import Net
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Observation, Record
 from linkgauge.probes.capture.recorder import Recording
-from linkgauge.probes.host.entries import UNASKED, UNLISTED, Entry, Folder, Link, Refused
+from linkgauge.probes.host.entries import UNASKED, UNLISTED, Entry, Folder, Link, UnreadableFile
 from linkgauge.probes.host.host import Host, Unreadable
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.host.recorded import Recorded, dump, parse
@@ -72,16 +72,18 @@ def test_a_record_answers_what_was_asked_as_the_machine_did(tree: object, asked:
 def grown(path: str, tree: object) -> Iterator[tuple[str, Entry]]:
     """The entries of a tree: folders are dictionaries, "?" among their names is one that was not listed."""
     if isinstance(tree, dict):
-        yield path, UNLISTED if "?" in tree else Folder(Refused(13, "shut")) if "!" in tree else Folder()
+        yield path, UNLISTED if "?" in tree else Folder(UnreadableFile(13, "shut")) if "!" in tree else Folder()
         for name, below in tree.items():
             if name not in "?!":
                 yield from grown(f"{path}/{name}" if path else name, below)
     else:
-        assert isinstance(tree, str | Link | Refused)
+        assert isinstance(tree, str | Link | UnreadableFile)
         yield path, tree
 
 
-refusing = leaves | st.sampled_from([UNASKED, Link(""), Refused(13, "Permission denied"), Link(Refused(5, "broken"))])
+refusing = leaves | st.sampled_from(
+    [UNASKED, Link(""), UnreadableFile(13, "Permission denied"), Link(UnreadableFile(5, "broken"))]
+)
 marked = names | st.sampled_from(["?", "!"])
 machines = st.dictionaries(marked, st.recursive(refusing, lambda below: st.dictionaries(marked, below, max_size=3)))
 

@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from linkgauge.probes.capture.anonymize import scrub
-from linkgauge.probes.host.entries import Entry, Link, Refused
+from linkgauge.probes.host.entries import Entry, Link, UnreadableFile
 from linkgauge.probes.host.recorded import dump, parse
 from tests.support.nodes.trees import tree
 
@@ -49,7 +49,7 @@ OWNED: dict[str, Entry] = {
     "sys/class/nvme/nvme0/subsysnqn": "nqn.1994-11.com.samsung:nvme:PM1733:2.5-inch:S4YNNG0R500123",
     "sys/class/nvme/nvme1/subsysnqn": "nqn.2014-08.org.nvmexpress:uuid:4c4c4544-0042-3510-8053-b4c04f4b5933",
     "sys/class/nvme/nvme1/wwid": "eui.002538b111b2c3d4",
-    "sys/class/nvme/nvme1/shut": Refused(5, "S4YNNG0R500123 does not answer"),
+    "sys/class/nvme/nvme1/shut": UnreadableFile(5, "S4YNNG0R500123 does not answer"),
     "sys/block/md0/md/uuid": "0a1b2c3d:11112222:33334444:55556666",
     "sys/class/dmi/id/product_serial": "Not Specified",
     "sys/class/dmi/id/bios_version": "1.2.3.4",
@@ -96,7 +96,7 @@ NOBODYS: dict[str, Entry] = {
     "sys/class/nvme/nvme0/subsysnqn": "nqn.1994-11.com.samsung:nvme:PM1733:2.5-inch:SERIAL00000002",
     "sys/class/nvme/nvme1/subsysnqn": "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000003",
     "sys/class/nvme/nvme1/wwid": "eui.020000fffe000002",
-    "sys/class/nvme/nvme1/shut": Refused(5, "SERIAL00000002 does not answer"),
+    "sys/class/nvme/nvme1/shut": UnreadableFile(5, "SERIAL00000002 does not answer"),
     "sys/block/md0/md/uuid": "00000000:00004000:80000000:00000001",
     "sys/class/dmi/id/product_serial": "Not Specified",
     "sys/class/dmi/id/bios_version": "1.2.3.4",
@@ -197,7 +197,7 @@ def test_no_secret_survives_wherever_it_was(secret: str, before: list[tuple[str,
         {
             f"sys/a{where[0]}": where[1],
             "sys/b": Link(where[2]),
-            "sys/c": Refused(5, where[3]),
+            "sys/c": UnreadableFile(5, where[3]),
             "sys/d": "\n".join(where),
         },
         {("ethtool", where[4]): (line,)},

@@ -20,7 +20,7 @@ from linkgauge.probes.calls.timeouts import hung, no_answer, stuck
 from linkgauge.probes.capture.anonymize import scrub
 from linkgauge.probes.capture.recorder import Recording
 from linkgauge.probes.gpu.gpus import read_gpu_wiring, read_gpus
-from linkgauge.probes.host.entries import Folder, Refused
+from linkgauge.probes.host.entries import Folder, UnreadableFile
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 from tests.support.gpu import nvml_stub
 from tests.support.gpu.nvml_machine import BOUND, bound, machine
@@ -82,7 +82,7 @@ def test_a_capture_from_before_the_driver_was_asked() -> None:
 
 
 def test_sysfs_that_would_not_say() -> None:
-    host = tree({BOUND: Folder(Refused(errno.EIO, "Input/output error"))})
+    host = tree({BOUND: Folder(UnreadableFile(errno.EIO, "Input/output error"))})
     path, why = BOUND, "Input/output error"
     assert list(read_gpus(host)) == [
         NotChecked(what="Gpu", subject="node", reason=Reason.UNREADABLE, path=path, detail=why)

@@ -26,7 +26,7 @@ from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.capture.anonymize import scrub
 from linkgauge.probes.gpu.amd_kfd import read_kfd
-from linkgauge.probes.host.entries import Entry, Link, Refused
+from linkgauge.probes.host.entries import Entry, Link, UnreadableFile
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.host.recorded import Recorded
 from tests.support.nodes.trees import tree
@@ -238,9 +238,9 @@ def test_what_would_not_say() -> None:
         **gpu(2, 3, {}),
         **gpu(3, 4, {0: (11, 1, 1, 1)}),
     }
-    entries[f"{NODES}/1/gpu_id"] = Refused(EPERM, "Operation not permitted")
+    entries[f"{NODES}/1/gpu_id"] = UnreadableFile(EPERM, "Operation not permitted")
     entries[f"{NODES}/2/properties"] = "simd_count 8\nlocation_id x"
-    entries[f"{NODES}/3/io_links/0/properties"] = Refused(5, "Input/output error")
+    entries[f"{NODES}/3/io_links/0/properties"] = UnreadableFile(5, "Input/output error")
     lost = [one for one in read_kfd(tree(entries)) if isinstance(one, NotChecked)]
     assert lost == [
         NotChecked(

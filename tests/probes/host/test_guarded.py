@@ -13,14 +13,14 @@ import pytest
 
 from linkgauge.models.facts.records import Record
 from linkgauge.models.report import Origin
-from linkgauge.probes.host.entries import Link, Refused
+from linkgauge.probes.host.entries import Link, UnreadableFile
 from linkgauge.probes.host.guarded import Guarded
 from linkgauge.probes.host.host import Host, Unreadable
 from tests.support.nodes.trees import tree
 
 COUNTER = "sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error"
 SPEED = "sys/class/net/eth0/speed"
-REFUSED = Refused(errno.EINVAL, "Invalid argument")
+REFUSED = UnreadableFile(errno.EINVAL, "Invalid argument")
 
 
 @dataclass

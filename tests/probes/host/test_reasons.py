@@ -14,7 +14,7 @@ from linkgauge.models.facts.machine import Net
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked
 from linkgauge.probes.calls.timeouts import hung
-from linkgauge.probes.host.entries import Folder, Refused
+from linkgauge.probes.host.entries import Folder, UnreadableFile
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 from linkgauge.probes.sysfs.fact_reader import FactReader
 from tests.support.nodes.described import node, report_of
@@ -37,7 +37,7 @@ LINE = (
 )
 def test_one_error_is_one_label(code: int, reason: Reason) -> None:
     why = os.strerror(code)
-    host = parse(dump(Recorded(0, {FOLDER: Folder(), f"{FOLDER}/mtu": Refused(code, why)})))
+    host = parse(dump(Recorded(0, {FOLDER: Folder(), f"{FOLDER}/mtu": UnreadableFile(code, why)})))
     reading = FactReader(host, Net, "eth0", FOLDER)
     reading.take("mtu", "mtu", int, required=True)
     missed = next(iter(reading.records()))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.machine import Net
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Observation
-from linkgauge.probes.host.entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, Refused
+from linkgauge.probes.host.entries import NOT_RECORDED, UNASKED, UNLISTED, Entry, Folder, Link, UnreadableFile
 from linkgauge.probes.host.host import Unreadable
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 
@@ -62,15 +62,15 @@ ENTRIES: dict[str, Entry] = {
     f"{CARD}/class": "0x030200",
     f"{CARD}/driver": Link("../../../bus/pci/drivers/nvidia"),
     f"{CARD}/enable": "",
-    f"{CARD}/label": Refused(13, "Permission denied"),
+    f"{CARD}/label": UnreadableFile(13, "Permission denied"),
     f"{CARD}/loop": Link("loop"),
     f"{CARD}/msi_irqs": UNASKED,
-    f"{CARD}/power": Link(Refused(5, "Input/output error")),
+    f"{CARD}/power": Link(UnreadableFile(5, "Input/output error")),
     f"{CARD}/quoted": '"a"',
     f"{CARD}/resource": "0x1\t0x2\n\nat the end ",
-    f"{CARD}/rom": Refused(None, "gone mad"),
+    f"{CARD}/rom": UnreadableFile(None, "gone mad"),
     "sys/devices/pci0000:50/empty": Folder(),
-    "sys/devices/shut": Folder(Refused(13, "Permission denied")),
+    "sys/devices/shut": Folder(UnreadableFile(13, "Permission denied")),
 }
 CALLS = {
     ("ethtool", "eth0", "eth 1"): ('["Net",{"key":"eth0","max_speed":50000000000.0}]',),
@@ -175,7 +175,7 @@ def test_a_text_that_is_no_capture_is_refused_with_the_reason(text: str, message
 
 texts = st.text() | st.from_regex(r"\A[ \t\"0-9a-zé!?\n|-]{0,12}\Z")
 names = texts.filter(lambda name: "/" not in name and name not in ("", ".", ".."))
-refusals = st.builds(Refused, st.none() | st.integers(1, 200), texts)
+refusals = st.builds(UnreadableFile, st.none() | st.integers(1, 200), texts)
 leaves = texts | refusals | st.builds(Link, texts | refusals) | st.just(UNASKED)
 trees = st.recursive(leaves, lambda below: st.dictionaries(names, below, max_size=4), max_leaves=20)
 

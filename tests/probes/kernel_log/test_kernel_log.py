@@ -16,7 +16,7 @@ from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
-from linkgauge.probes.host.entries import Entry, Refused
+from linkgauge.probes.host.entries import Entry, UnreadableFile
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.kernel_log.patterns import event_of
@@ -403,7 +403,7 @@ def test_a_log_that_may_not_be_read(tmp_path: Path) -> None:
     ]
 
 
-REFUSED: dict[str, Entry] = {KMSG: Refused(1, "Operation not permitted"), STAT: BOOT}
+REFUSED: dict[str, Entry] = {KMSG: UnreadableFile(1, "Operation not permitted"), STAT: BOOT}
 
 
 def test_the_journal_instead() -> None:

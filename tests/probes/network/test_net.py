@@ -11,7 +11,7 @@ from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Net
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
-from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
+from linkgauge.probes.host.entries import Entry, Folder, Link, UnreadableFile
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.network.net import read_link_modes, read_net
 from tests.support.nodes.trees import tree, write
@@ -23,9 +23,9 @@ ETH0, ETH1, LO = (
     "sys/devices/pci0000:00/0000:00:03.0/virtio2/net/eth1",
     "sys/devices/virtual/net/lo",
 )
-DOWN = Refused(errno.EINVAL, "Invalid argument")
-SHUT = Refused(errno.EACCES, "Permission denied")
-BROKEN = Refused(errno.EIO, "Input/output error")
+DOWN = UnreadableFile(errno.EINVAL, "Invalid argument")
+SHUT = UnreadableFile(errno.EACCES, "Permission denied")
+BROKEN = UnreadableFile(errno.EIO, "Input/output error")
 
 FILES: dict[str, Entry] = {
     "sys/class/net/bonding_masters": "bond0",

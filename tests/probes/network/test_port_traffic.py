@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.counters import TRAFFIC
 from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.records import Evidence, Observation
-from linkgauge.probes.host.entries import Entry, Refused
+from linkgauge.probes.host.entries import Entry, UnreadableFile
 from linkgauge.probes.network.net import read_net
 from linkgauge.probes.network.port_traffic import PortTraffic, read_traffic
 from linkgauge.probes.network.rdma import read_rdma
@@ -85,7 +85,7 @@ def test_management_is_no_job() -> None:
 
 
 def test_counters_that_are_reset_refused_or_no_numbers_say_nothing() -> None:
-    for after in (0, "N/A (not supported)", "", Refused(errno.EINVAL, "Invalid argument"), "9" * 5000):
+    for after in (0, "N/A (not supported)", "", UnreadableFile(errno.EINVAL, "Invalid argument"), "9" * 5000):
         traffic = Traffic()
         traffic.at(0, sent=9 * GIGABYTE)
         traffic.at(1, sent=after)

@@ -13,7 +13,7 @@ from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Net, Port, Rdma
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, Fact, NotChecked, Observation, Record
-from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
+from linkgauge.probes.host.entries import Entry, Folder, Link, UnreadableFile
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.network.net import read_net
 from linkgauge.probes.network.rdma import read_rdma
@@ -26,10 +26,10 @@ PROCFS = Path(__file__).parents[4] / "shared/data/procfs/procfs_hw_subset.ttar"
 CARD = "sys/devices/pci0000:10/0000:10:01.0/0000:11:00.0"
 MLX, EFA = f"{CARD}/infiniband/mlx5_0", "sys/devices/pci0000:20/0000:20:01.0/infiniband/rdmap32s1"
 RXE = "sys/devices/virtual/infiniband/rxe0"
-UNUSED = Refused(errno.EINVAL, "Invalid argument")
-SHUT = Refused(errno.EACCES, "Permission denied")
-BROKEN = Refused(errno.EIO, "Input/output error")
-NO_COUNTER = Refused(errno.EOPNOTSUPP, "Operation not supported")
+UNUSED = UnreadableFile(errno.EINVAL, "Invalid argument")
+SHUT = UnreadableFile(errno.EACCES, "Permission denied")
+BROKEN = UnreadableFile(errno.EIO, "Input/output error")
+NO_COUNTER = UnreadableFile(errno.EOPNOTSUPP, "Operation not supported")
 
 
 def port(folder: str, state: str, physical: str, rate: str, lid: str, layer: str) -> dict[str, Entry]:

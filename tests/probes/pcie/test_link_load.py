@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from linkgauge.models.facts.records import Evidence, Observation
-from linkgauge.probes.host.entries import Entry, Link, Refused
+from linkgauge.probes.host.entries import Entry, Link, UnreadableFile
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.pcie.busy_speed import busy_links, byte_counts, read_link_load
 from tests.support.nodes.trees import tree
@@ -25,7 +25,7 @@ FILES: dict[str, Entry] = {
     f"{NVME}/stat": "9 0 100 0 9 0 50 0 0 0 0",
     f"{SWITCH}/current_link_speed": "16.0 GT/s PCIe",
     f"{NIC}/current_link_speed": "32.0 GT/s PCIe",
-    f"{DISK}/current_link_speed": Refused(5, "Input/output error"),
+    f"{DISK}/current_link_speed": UnreadableFile(5, "Input/output error"),
 }
 
 

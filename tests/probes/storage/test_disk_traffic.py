@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from linkgauge.models.facts.records import Evidence, NotChecked, Observation
-from linkgauge.probes.host.entries import Link, Refused
+from linkgauge.probes.host.entries import Link, UnreadableFile
 from linkgauge.probes.storage.disk_traffic import read_disk_traffic
 from tests.support.nodes.trees import tree
 from tests.support.not_checked import refused
@@ -22,7 +22,7 @@ def test_the_bytes_of_each_disk() -> None:
     host = tree(
         {
             **{f"{folder}/stat": text for folder, text in texts.items()},
-            f"{SATA}/stat": Refused(errno.EACCES, "Permission denied"),
+            f"{SATA}/stat": UnreadableFile(errno.EACCES, "Permission denied"),
             **{f"sys/class/block/{name}": Link(f"/{folder}") for name, folder in folders.items()},
         }
     )

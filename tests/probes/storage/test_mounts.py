@@ -12,7 +12,7 @@ from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.machine import Mount
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Record
-from linkgauge.probes.host.entries import Entry, Refused
+from linkgauge.probes.host.entries import Entry, UnreadableFile
 from linkgauge.probes.host.live import Live
 from linkgauge.probes.storage.mounts import read_mounts
 from linkgauge.probes.storage.statvfs import free_space
@@ -138,7 +138,7 @@ def test_only_files_are_read_under_a_root(tmp_path: Path) -> None:
 
 def test_a_table_that_is_refused_and_one_that_is_garbled() -> None:
     root = Writable(key="/", device="/dev/sda1", fstype="ext4")
-    shut: Mapping[str, Entry] = {"proc/1/mounts": Refused(errno.EACCES, "Permission denied")}
+    shut: Mapping[str, Entry] = {"proc/1/mounts": UnreadableFile(errno.EACCES, "Permission denied")}
     assert read({**shut, "proc/mounts": "rubbish\n/dev/sda1 / ext4 rw 0 0"}, [root], full([root])) == [
         NotChecked(
             what="Mount",

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from linkgauge.models.facts.machine import Array, Disk, Nvme
 from linkgauge.models.facts.records import Evidence, Fact, Record
-from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
+from linkgauge.probes.host.entries import Entry, Folder, Link, UnreadableFile
 from linkgauge.probes.host.host import Host
 from linkgauge.probes.storage.arrays import read_arrays
 from linkgauge.probes.storage.disks import read_disks
@@ -19,7 +19,7 @@ from tests.support.not_checked import unreadable
 
 PORT = "sys/devices/pci0000:60/0000:60:01.0"
 BLOCK = "sys/class/block"
-BROKEN = Refused(errno.EIO, "Input/output error")
+BROKEN = UnreadableFile(errno.EIO, "Input/output error")
 
 Files = Mapping[str, Entry]
 

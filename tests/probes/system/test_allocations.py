@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkgauge.probes.host.entries import Entry, Refused
+from linkgauge.probes.host.entries import Entry, UnreadableFile
 from linkgauge.probes.host.recorded import Recorded
-from linkgauge.probes.system.job_cgroups import Unknown
+from linkgauge.probes.system.job_cgroups import AllocationsUnknown
 from linkgauge.probes.system.scheduler_allocations import allocations
 from tests.support.nodes.trees import tree
 
@@ -56,9 +56,9 @@ def test_a_cgroup_that_a_job_left_behind() -> None:
     """Slurm leaves empty cgroups of ended jobs after an error, and removes others at this moment."""
     jobs = "sys/fs/cgroup/system.slice/slurmstepd.scope"
     assert allocations(tree({f"{jobs}/job_12/cgroup.events": "populated 0\nfrozen 0"})) == {}
-    assert allocations(tree({f"{jobs}/job_12/cgroup.events": Refused(19, "No such device")})) == {}
-    with pytest.raises(Unknown, match="Permission denied"):
-        allocations(tree({f"{jobs}/job_12/cgroup.events": Refused(13, "Permission denied")}))
+    assert allocations(tree({f"{jobs}/job_12/cgroup.events": UnreadableFile(19, "No such device")})) == {}
+    with pytest.raises(AllocationsUnknown, match="Permission denied"):
+        allocations(tree({f"{jobs}/job_12/cgroup.events": UnreadableFile(13, "Permission denied")}))
 
 
 SLURM = {"sys/fs/cgroup/system.slice/slurmstepd.scope/system/cgroup.procs": "", "proc/9/comm": "slurmd"}
@@ -98,7 +98,7 @@ def test_jobs_without_a_step_show_nothing(files: dict[str, Entry]) -> None:
         "slurmd runs, but a job without a step shows no cgroup: slurm.conf has no PrologFlags=Contain, "
         "and no prolog runs 'linkgauge hold --for'"
     )
-    with pytest.raises(Unknown) as unknown:
+    with pytest.raises(AllocationsUnknown) as unknown:
         allocations(tree({**SLURM, **files}))
     assert str(unknown.value) == why
     assert allocations(tree({**SLURM, **files}), "slurm:12") == {}
@@ -110,7 +110,7 @@ def test_jobs_without_a_step_show_nothing(files: dict[str, Entry]) -> None:
 def test_a_prolog_that_holds_needs_no_cgroups() -> None:
     files = {"proc/9/comm": "slurmd", "etc/slurm/slurm.conf": "Prolog=/opt/p", "opt/p": "linkgauge hold --for 24h"}
     assert allocations(tree(files)) == {}
-    with pytest.raises(Unknown, match="ProctrackType is not cgroup"):
+    with pytest.raises(AllocationsUnknown, match="ProctrackType is not cgroup"):
         allocations(tree({**files, "opt/p": "linkgauge hold"}))
 
 
@@ -134,7 +134,7 @@ def test_pods_that_were_removed_have_nothing() -> None:
         "kubernetes:5d1f": "pod 5d1f (rdma/hca)"
     }
     assert allocations(tree({**given, "var/lib/kubelet/pods/77aa/etc-hosts": ""})) == {}
-    assert allocations(tree({**given, "var/lib/kubelet/pods": Refused(13, "Permission denied")})) == BOTH
+    assert allocations(tree({**given, "var/lib/kubelet/pods": UnreadableFile(13, "Permission denied")})) == BOTH
 
 
 ONE, TWO, THREE = (f"3fb0{number}e7c-9d1c-4a41-8f7e-0d8f1b6c2a55" for number in range(3))
@@ -260,7 +260,7 @@ def test_a_node_without_a_scheduler() -> None:
     ("files", "why"),
     [
         ({CHECKPOINT: "{"}, f"{CHECKPOINT}: Input data was truncated"),
-        ({CHECKPOINT: Refused(13, "Permission denied")}, f"{CHECKPOINT}: Permission denied"),
+        ({CHECKPOINT: UnreadableFile(13, "Permission denied")}, f"{CHECKPOINT}: Permission denied"),
         ({CLAIMS: '{"Data": "{"}'}, f"{CLAIMS}: Input data was truncated"),
         (
             {"sys/fs/cgroup/kubepods.slice/cgroup.procs": ""},
@@ -274,7 +274,7 @@ def test_a_node_without_a_scheduler() -> None:
 )
 def test_what_cannot_be_told(files: dict[str, Entry], why: str) -> None:
     host = tree(files)
-    with pytest.raises(Unknown) as unknown:
+    with pytest.raises(AllocationsUnknown) as unknown:
         allocations(host)
     assert str(unknown.value) == why
     assert allocations(host, "kubernetes:0b7c") == {}
@@ -283,5 +283,5 @@ def test_what_cannot_be_told(files: dict[str, Entry], why: str) -> None:
 @given(st.text() | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps))
 def test_any_checkpoint_is_read_or_refused(text: str) -> None:
     for path in (CHECKPOINT, CLAIMS):
-        with suppress(Unknown):
+        with suppress(AllocationsUnknown):
             assert isinstance(allocations(Recorded(1000, {path: text})), dict)

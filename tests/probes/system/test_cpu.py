@@ -11,13 +11,13 @@ from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.machine import Package
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
-from linkgauge.probes.host.entries import Entry, Refused
+from linkgauge.probes.host.entries import Entry, UnreadableFile
 from linkgauge.probes.sysfs.packages import first_cpus
 from linkgauge.probes.system.cpu import read_cpu
 from tests.support.nodes.trees import tree
 
 CPUS = "sys/devices/system/cpu"
-BROKEN = Refused(errno.EIO, "Input/output error")
+BROKEN = UnreadableFile(errno.EIO, "Input/output error")
 XEON = "Intel(R) Xeon(R) Platinum 8480C"
 
 

@@ -10,7 +10,7 @@ from linkgauge.models.facts.jsonl import decode, encode
 from linkgauge.models.facts.machine import Pci
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Observation, Record
-from linkgauge.probes.host.entries import Entry, Link, Refused
+from linkgauge.probes.host.entries import Entry, Link, UnreadableFile
 from linkgauge.probes.pcie.bars import largest, read_pci_windows, second_window
 from linkgauge.probes.system.host_counters import CONTROLLERS, read_host_counters
 from tests.support.nodes.trees import tree
@@ -59,9 +59,14 @@ def test_a_machine_that_counts_neither() -> None:
 
 
 def test_what_would_not_say_hides_nothing_else() -> None:
-    files = {**SOCKETS, **MEMORY, f"{CPU}/cpu0/{TIME}": "hot", f"{CONTROLLERS}/mc0/ce_count": Refused(5, "broken")}
+    files = {
+        **SOCKETS,
+        **MEMORY,
+        f"{CPU}/cpu0/{TIME}": "hot",
+        f"{CONTROLLERS}/mc0/ce_count": UnreadableFile(5, "broken"),
+    }
     path, wrong = f"{CPU}/cpu0/{TIME}", "'hot' is not a number"
-    told = said({**files, f"{CPU}/cpu2/{TIME}": Refused(13, "Permission denied")})
+    told = said({**files, f"{CPU}/cpu2/{TIME}": UnreadableFile(13, "Permission denied")})
     assert [one for one in told if isinstance(one, NotChecked)] == [
         NotChecked(what="Package.throttle_time", subject="package0", reason=Reason.UNREADABLE, path=path, detail=wrong),
         NotChecked(
@@ -82,7 +87,7 @@ def test_what_would_not_say_hides_nothing_else() -> None:
     ]
     assert len([one for one in told if isinstance(one, Observation)]) == 3
     path, shut = CONTROLLERS, "Permission denied"
-    assert said({CONTROLLERS: Link(Refused(13, "Permission denied"))}) == [
+    assert said({CONTROLLERS: Link(UnreadableFile(13, "Permission denied"))}) == [
         NotChecked(
             what="Node.edac", subject="node", reason=Reason.PERMISSION, path=path, detail=shut, how="run as root"
         )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from linkgauge.models.facts.machine import Setting
 from linkgauge.models.facts.records import Evidence
 from linkgauge.probes.capture.recorder import Recording
-from linkgauge.probes.host.entries import Refused
+from linkgauge.probes.host.entries import UnreadableFile
 from linkgauge.probes.system.job_variables import known_variables, read_variables
 from tests.support.nodes.trees import tree
 
@@ -27,7 +27,7 @@ def test_known_variables_alone() -> None:
         setting("FI_PROVIDER", "tcp", "proc/self/environ"),
         setting("NCCL_NVLS_ENABLE", "0", "etc/nccl.conf"),
     ]
-    assert list(read_variables(tree({"proc/self/environ": Refused(13, "Permission denied")}))) == []
+    assert list(read_variables(tree({"proc/self/environ": UnreadableFile(13, "Permission denied")}))) == []
 
 
 def test_a_capture_has_no_other_variable() -> None:

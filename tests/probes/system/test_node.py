@@ -12,7 +12,7 @@ from linkgauge.models.facts.machine import Node
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.capture.recorder import Recording
-from linkgauge.probes.host.entries import Entry, Refused
+from linkgauge.probes.host.entries import Entry, UnreadableFile
 from linkgauge.probes.system.container import CGROUP
 from linkgauge.probes.system.node import BOOT_ID, read_node
 from tests.support.nodes.trees import tree
@@ -144,7 +144,7 @@ def test_an_arm_guest_without_firmware_strings(path: str, text: str, name: str) 
         ({"proc/1/cgroup": "0::/"}, "other"),  # nobody but a container has no second process
         ({"proc/1/cgroup": "0::/", "proc/2/comm": "python3"}, "other"),
         ({"proc/1/cgroup": "9:pids:/lxc/build-7f3a"}, "lxc"),
-        ({"proc/1/cgroup": Refused(errno.EACCES, "Permission denied")}, None),  # /proc mounted with hidepid
+        ({"proc/1/cgroup": UnreadableFile(errno.EACCES, "Permission denied")}, None),  # /proc mounted with hidepid
         ({}, None),
     ],
 )
@@ -163,9 +163,9 @@ def test_a_record_keeps_of_control_groups_what_is_read() -> None:
 
 def test_what_would_not_say() -> None:
     files: Mapping[str, Entry] = {
-        f"{DMI}/sys_vendor": Refused(errno.EIO, "Input/output error"),
+        f"{DMI}/sys_vendor": UnreadableFile(errno.EIO, "Input/output error"),
         f"{DMI}/product_name": "a\x07b",
-        CPUINFO: Refused(errno.EACCES, "Permission denied"),
+        CPUINFO: UnreadableFile(errno.EACCES, "Permission denied"),
     }
     assert read(files) == [
         NotChecked(

@@ -13,7 +13,7 @@ from linkgauge.models.facts.machine import Service
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.probes.calls.timeouts import hung
-from linkgauge.probes.host.entries import Entry, Folder, Link, Refused
+from linkgauge.probes.host.entries import Entry, Folder, Link, UnreadableFile
 from linkgauge.probes.system.fabric_manager import version
 from linkgauge.probes.system.services import read_services
 from tests.support.nodes.trees import tree
@@ -56,7 +56,7 @@ def test_where_the_groups_of_the_host_are_not_seen_nothing_is_said() -> None:
 
 def test_what_would_not_say_hides_nothing_else() -> None:
     path = f"{SLICE}/{NAMES[0]}.service/cgroup.procs"
-    assert said({path: Refused(13, "Permission denied")}) == [
+    assert said({path: UnreadableFile(13, "Permission denied")}) == [
         NotChecked(
             what="Service.running",
             subject=NAMES[0],

@@ -14,7 +14,7 @@ from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Record
 from linkgauge.models.rules.host.settings import CONDITIONS
 from linkgauge.probes.capture.recorder import Recording
-from linkgauge.probes.host.entries import Entry, Link, Refused
+from linkgauge.probes.host.entries import Entry, Link, UnreadableFile
 from linkgauge.probes.system.settings import read_settings, status_lines
 from tests.support.nodes.trees import tree
 
@@ -137,8 +137,8 @@ def test_the_open_kernel_module() -> None:
 
 def test_what_would_not_say_hides_nothing_else() -> None:
     refused: dict[str, Entry] = {
-        "proc/driver/nvidia/version": Refused(13, "Permission denied"),
-        f"{GROUPS}/17/type": Refused(5, "broken"),
+        "proc/driver/nvidia/version": UnreadableFile(13, "Permission denied"),
+        f"{GROUPS}/17/type": UnreadableFile(5, "broken"),
         "proc/sys/vm/nr_hugepages": "many",
         "proc/self/limits": "Limit",
         "proc/self/status": "CapEff:\txyz",

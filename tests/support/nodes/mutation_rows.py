@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from linkgauge.models.facts.jsonl import encode
 from linkgauge.models.facts.records import Evidence, Observation
-from linkgauge.probes.host.entries import Folder, Link, Refused
+from linkgauge.probes.host.entries import Folder, Link, UnreadableFile
 from linkgauge.probes.host.recorded import Recorded
 from tests.support.nodes.described import with_entry
 
@@ -29,7 +29,7 @@ def write(path: str, text: str) -> Mutation:
 
 def refuse(path: str) -> Mutation:
     """The file cannot be read."""
-    return lambda recorded: with_entry(recorded, place(recorded, path), Refused(5, "Input/output error"))
+    return lambda recorded: with_entry(recorded, place(recorded, path), UnreadableFile(5, "Input/output error"))
 
 
 def both(*mutations: Mutation) -> Mutation:

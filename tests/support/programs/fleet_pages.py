@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.metrics.sample import CycleInfo
 from linkgauge.models.report import Report
-from linkgauge.probes.host.entries import Refused
+from linkgauge.probes.host.entries import UnreadableFile
 from tests.support.nodes.broken_nodes import HGX
 from tests.support.nodes.described import BROKEN, node, report_of, with_entry
 from tests.support.nodes.measured_reports import flow, measured
@@ -41,7 +41,7 @@ SILENT = "n9"  # stops answering
 def fleet() -> dict[str, str]:
     """The page of each node."""
     nodes = {name: node("hgx-h100", text) for name, text in WEST.items()}
-    nodes["n1"] = with_entry(nodes["n1"], SHUT, Refused(13, "Permission denied"))
+    nodes["n1"] = with_entry(nodes["n1"], SHUT, UnreadableFile(13, "Permission denied"))
     pages = {name: _page(name, measured(report_of(one)), "west", f"r{ord(name[1]) % 3}") for name, one in nodes.items()}
     pages[SLOW] = _page(SLOW, _slower(measured(report_of(node("hgx-h100")))), "west", "r2")
     pages[SILENT] = _page(SILENT, report_of(node("hgx-h100", WEST["n3"])), "west", "r2")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from linkgauge.probes.dumps.core import archives
 from linkgauge.probes.dumps.core.archives import is_archive, unpack
-from linkgauge.probes.host.entries import Link, Refused
+from linkgauge.probes.host.entries import Link, UnreadableFile
 
 FILES = {"node1/lspci.txt": b"00:00.0 Host bridge\n", "node1/logs/dmesg": b"[    0.000000] Linux\xff\n"}
 TEXTS = {name: content.decode("utf-8", "replace").rstrip() for name, content in FILES.items()}
@@ -74,7 +74,7 @@ def test_paths_that_lead_outside_are_refused_and_named(name: str) -> None:
     found = unpack("x.tar", tar({name: b"x", "good": b"y"}))
     assert found.pop("good") == "y"
     (refused,) = found.values()
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, UnreadableFile)
     assert refused.why == f"its path is outside the archive: {name}"
 
 
@@ -122,7 +122,7 @@ def test_a_header_that_claims_a_petabyte(kind: bytes) -> None:
     content = header("first") + header("x", kind, 10**15) + bytes(1024)
     entries = unpack("x", content)
     assert entries["first"] == ""
-    assert isinstance(entries["where the archive breaks off"], Refused)
+    assert isinstance(entries["where the archive breaks off"], UnreadableFile)
 
 
 def test_names_of_files_that_unpack_to_much_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def test_names_of_files_that_unpack_to_much_are_refused(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("name", ["..", "/", "/.."])
 def test_a_path_to_nowhere(name: str) -> None:
     (entry,) = unpack("x", tar({name: b"x"})).items()
-    assert entry == ("a path to nowhere", Refused(None, f"its path is outside the archive: {name}"))
+    assert entry == ("a path to nowhere", UnreadableFile(None, f"its path is outside the archive: {name}"))
 
 
 def test_an_entry_of_a_zip_without_a_name() -> None:
@@ -153,7 +153,7 @@ def test_of_an_archive_that_was_cut_the_beginning_is_read() -> None:
     found = unpack("x.tar", content[: len(content) // 2])
     whole = [name for name in found if name.startswith("f")]
     assert 10 < len(whole) < 50
-    assert isinstance(found["where the archive breaks off"], Refused)
+    assert isinstance(found["where the archive breaks off"], UnreadableFile)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from linkgauge.models.facts.reason import Reason
 from linkgauge.probes.gpu.nvml_threads import CONTROL
-from linkgauge.probes.measure.gpu.cuda_driver import Cuda, Refused
+from linkgauge.probes.measure.gpu.cuda_driver import Cuda, CudaError
 from linkgauge.probes.measure.gpu.cuda_gpus import address_of
 
 pytestmark = pytest.mark.skipif(os.path.exists(CONTROL), reason="this machine has NVIDIA's driver")
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.skipif(os.path.exists(CONTROL), reason="this machine ha
 
 def test_an_absent_library_is_not_a_driver_error() -> None:
     pytest.importorskip("cuda.bindings.driver", reason="needs the package cuda-bindings")
-    with pytest.raises(Refused, match="cuInit") as refused:
+    with pytest.raises(CudaError, match="cuInit") as refused:
         Cuda()
     assert refused.value.reason is Reason.NOT_INSTALLED
 
 
 def test_an_unknown_address_is_not_a_driver_error() -> None:
-    with pytest.raises(Refused, match="PCI address is unknown") as refused:
+    with pytest.raises(CudaError, match="PCI address is unknown") as refused:
         address_of("gpu0")
     assert refused.value.reason is Reason.OTHER

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from linkgauge.models.facts.records import Evidence, Observation
-from linkgauge.probes.host.entries import Entry, Link, Refused
+from linkgauge.probes.host.entries import Entry, Link, UnreadableFile
 from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.measure.gpu.link_sampling import LinkSampling
 from tests.support.nodes.trees import tree
@@ -67,7 +67,7 @@ def test_speed_and_width_of_each_hop() -> None:
 
 
 def test_what_cannot_be_read_is_left_to_the_reader_of_functions() -> None:
-    refused = machine([FAST] * 4, current_link_speed=Refused(5, "Input/output error"), current_link_width="63")
+    refused = machine([FAST] * 4, current_link_speed=UnreadableFile(5, "Input/output error"), current_link_width="63")
     sampling = LinkSampling(refused, "gpu0", GPU)
     assert {one.about for one in sampling.sample("x") if isinstance(one, Observation)} == {ROOT, SWITCH, PORT}
     assert sampling.awake()
