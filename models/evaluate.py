@@ -24,7 +24,7 @@ from .facts.units import as_utc
 from .inventory.disagreement import disagreements
 from .inventory.snapshot import Snapshot, once_per_snapshot
 from .jobs.job_rates import proven_by_jobs, slow_groups
-from .report import SEVERITIES, Finding, Level, Profile, Report, Seen, Training
+from .report import SEVERITIES, Finding, Level, Profile, Report, ReportedObservation, Training
 from .rules import RULES, Rule
 from .rules.core.rule import anything
 from .rules.gpu.bmc_causes import with_bmc_causes
@@ -185,12 +185,14 @@ def _without_expectation(snapshot: Snapshot, measured: Iterable[Level]) -> Itera
             )
 
 
-def _seen(observations: Iterable[Observation]) -> Iterator[Seen]:
+def _seen(observations: Iterable[Observation]) -> Iterator[ReportedObservation]:
     times: dict[float, str] = {}  # hundreds of observations share a few times
     for one in observations:
         about = one.about if isinstance(one.about, str) else f"{one.about.op}:{one.about.subject}"
         at = times.get(one.at) or times.setdefault(one.at, as_utc(one.at))
-        yield Seen(about=about, quantity=one.quantity, unit=one.unit, value=one.value, at=at, busy=one.busy)
+        yield ReportedObservation(
+            about=about, quantity=one.quantity, unit=one.unit, value=one.value, at=at, busy=one.busy
+        )
 
 
 def _with_known_code(snapshot: Snapshot, finding: Finding) -> Finding:

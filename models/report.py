@@ -105,7 +105,7 @@ def worst_cost(findings: Iterable[Finding]) -> Cost:
     return min((one.cost for one in findings if one.severity != "info"), key=COSTS.index, default="none")
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class ReportedObservation(msgspec.Struct, frozen=True, kw_only=True):
     """One observation in the report: a number at a point in time."""
 
     about: str
@@ -213,7 +213,7 @@ class Report(Struct, frozen=True, kw_only=True):
     cost: Cost = "none"  # of all findings together; "slower" with findings of unknown cost: at least the factors
     training: Training | None = None  # if the site file describes a job
     levels: tuple[Level, ...] = ()
-    observations: tuple[Seen, ...] = ()
+    observations: tuple[ReportedObservation, ...] = ()
     topology: Topology = Topology()
     cables: Mapping[str, str] = field(default_factory=dict)  # port or network device -> other end: "leaf3 port 17"
     runs: tuple[Run, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Observation, Record
 from ...models.facts.units import GIB, as_bytes
-from ...models.report import Report, Seen
+from ...models.report import Report, ReportedObservation
 from ...probes.calls.hold import held
 from ...probes.gpu.amd_kfd import processes
 from ...probes.gpu.nvml_use import gpu_use
@@ -60,7 +60,7 @@ def _gpus_in_use(report: Report, host: Host) -> str | None:
         return "the use of the GPUs is not known"
     if numbers:
         return f"process{'es' * (len(numbers) > 1)} {_listed(numbers)} {'use' if len(numbers) > 1 else 'uses'} its GPUs"
-    known: list[Seen | Observation] = [*report.observations, *use]
+    known: list[ReportedObservation | Observation] = [*report.observations, *use]
     limits = {"processes": 0.0, "memory_used": _GPU_MEMORY, "utilization": _GPU_PERCENT / 100}
     in_use = {
         quantity: list(dict.fromkeys(str(one.about) for one in known if one.quantity == quantity and one.value > most))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...models.facts.counters import ERRORS, TRAFFIC
 from ...models.facts.units import from_utc
 from ...models.graph.topology import FORWARDS
-from ...models.report import Report, Seen
+from ...models.report import Report, ReportedObservation
 from .device_info import subject_of
 from .link_series import bundles
 from .sample import CycleInfo, Sample
@@ -27,7 +27,7 @@ def counters(report: Report, cycle: CycleInfo | None, detail: str) -> Iterator[S
     # A device can have several names, but a series has one subject: the last value is used.
     last = {(subject_of(report.topology, one.about), one.quantity): one for one in report.observations}
     counted = {subject for (subject, _), one in last.items() if one.value}
-    of_links: dict[str, list[tuple[str, Seen]]] = defaultdict(list)  # by quantity
+    of_links: dict[str, list[tuple[str, ReportedObservation]]] = defaultdict(list)  # by quantity
     for (subject, _), one in last.items():
         if one.quantity not in TRAFFIC and one.quantity not in ERRORS:
             continue
@@ -43,7 +43,7 @@ def counters(report: Report, cycle: CycleInfo | None, detail: str) -> Iterator[S
         yield from _errors_of_links(report, several, detail)
 
 
-def _sample(subject: str, one: Seen) -> Iterator[Sample]:
+def _sample(subject: str, one: ReportedObservation) -> Iterator[Sample]:
     direction = TRAFFIC.get(one.quantity)
     if direction:
         labels = {"subject": subject, "direction": direction}
@@ -52,7 +52,7 @@ def _sample(subject: str, one: Seen) -> Iterator[Sample]:
         yield Sample("linkgauge_link_errors_total", {"subject": subject, "link": "", "kind": one.quantity}, one.value)
 
 
-def _errors_of_links(report: Report, several: list[tuple[str, Seen]], detail: str) -> Iterator[Sample]:
+def _errors_of_links(report: Report, several: list[tuple[str, ReportedObservation]], detail: str) -> Iterator[Sample]:
     """The errors of single NVLinks of one kind; without detail of those with most errors."""
     worst = sorted(several, key=lambda pair: -pair[1].value)[:_WORST]
     for about, one in several if detail else [pair for pair in worst if pair[1].value]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ...models.facts.averages import median
 from ...models.facts.units import from_utc
 from ...models.graph.topology import FORWARDS, INSIDE, Link, Topology
-from ...models.report import Level, Report, Seen
+from ...models.report import Level, Report, ReportedObservation
 from .sample import CycleInfo, Sample
 
 _FEW = 16  # up to this number of equal flows each flow has series: eight GPUs and two NUMA nodes
@@ -65,7 +65,7 @@ def rows(report: Report, cycle: CycleInfo | None, detail: str) -> Iterator[Row]:
         yield replace(full, observed=None, at=None) if over else full
 
 
-def _with_traffic(row: Row, traffic: Seen) -> Row:
+def _with_traffic(row: Row, traffic: ReportedObservation) -> Row:
     """The row with the traffic of jobs as its observed rate."""
     return replace(row, observed=traffic.value, at=from_utc(traffic.at))
 

@@ -55,14 +55,13 @@ def unproven(snapshot: Snapshot, measured: Iterable[Level]) -> Iterator[NotCheck
     """One record for each kind of copies whose rates do not show that their links are complete."""
     reasons = set[str]()
     for level in measured:
-        flow = Flow(level.op, level.ends, level.size, level.via, level.beside)
-        link = _link_of(snapshot, flow)
-        why = _lack(snapshot, flow, link, level) if link else None
+        link = _link_of(snapshot, level.flow)
+        why = _lack(snapshot, level.flow, link, level) if link else None
         if why and why not in reasons:
             reasons.add(why)
             how = _HOW_IN_DUMPS if snapshot.origin == "dumps" else _HOW
             yield NotChecked(
-                what=f"rate of {level.op}", subject=flow.subject, reason=Reason.INCOMPLETE, detail=why, how=how
+                what=f"rate of {level.op}", subject=level.flow.subject, reason=Reason.INCOMPLETE, detail=why, how=how
             )
 
 

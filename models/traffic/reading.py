@@ -15,7 +15,7 @@ from ..facts.reason import Reason
 from ..facts.records import NotChecked, Observation, Record
 from ..facts.units import from_utc
 from ..graph.topology import Topology
-from ..report import Report, Seen
+from ..report import Report, ReportedObservation
 from .carriers import ORDER, RECEIVED, SENT
 
 Key: TypeAlias = tuple[str, str]  # id of the device, quantity
@@ -106,7 +106,7 @@ def of_report(report: Report, at: float, lasts: float) -> Reading:
     )
 
 
-def _source(topology: Topology, one: Seen) -> str:
+def _source(topology: Topology, one: ReportedObservation) -> str:
     """The source that reads the counter."""
     if one.quantity.startswith("aer_"):
         return "pci_links"

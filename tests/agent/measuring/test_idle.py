@@ -14,7 +14,7 @@ from linkgauge.agent.measuring.idle import busy_reason, claimed_by, not_measured
 from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Run
-from linkgauge.models.report import Report, Seen
+from linkgauge.models.report import Report, ReportedObservation
 from linkgauge.probes.calls import hold
 from linkgauge.probes.host.recorded import Recorded
 from tests.support.mounts import needs_proc
@@ -29,11 +29,11 @@ def _nobody_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LINKGAUGE_LOCK_DIR", str(tmp_path))
 
 
-def seen(about: str, value: float, quantity: str = "processes") -> Seen:
-    return Seen(about=about, quantity=quantity, unit="count", value=value, at="2026-11-21T03:00:00Z")
+def seen(about: str, value: float, quantity: str = "processes") -> ReportedObservation:
+    return ReportedObservation(about=about, quantity=quantity, unit="count", value=value, at="2026-11-21T03:00:00Z")
 
 
-def busy(*observations: Seen) -> str | None:
+def busy(*observations: ReportedObservation) -> str | None:
     return busy_reason(replace(REPORT, observations=observations), EMPTY)
 
 

@@ -13,7 +13,7 @@ from linkgauge.exporters.formats.json import as_json
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, NotChecked, Run
 from linkgauge.models.graph.topology import Device, Link, Topology
-from linkgauge.models.report import Expectation, Finding, Level, Profile, Report, Seen
+from linkgauge.models.report import Expectation, Finding, Level, Profile, Report, ReportedObservation
 
 text = st.text(max_size=12)
 maybe = st.none() | text
@@ -83,7 +83,9 @@ reports = st.builds(
     ),
     checks=st.dictionaries(text, st.booleans(), max_size=3),
     levels=few(levels),
-    observations=few(st.builds(Seen, about=text, quantity=text, unit=text, value=number, at=text, busy=flag)),
+    observations=few(
+        st.builds(ReportedObservation, about=text, quantity=text, unit=text, value=number, at=text, busy=flag)
+    ),
     topology=st.builds(
         Topology,
         few(st.builds(Device, text, text, text, size, few(text))),

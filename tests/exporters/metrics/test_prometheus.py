@@ -21,7 +21,7 @@ from linkgauge.exporters.metrics.sample import CycleInfo
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Run
 from linkgauge.models.graph.topology import Topology
-from linkgauge.models.report import Finding, Level, Report, Seen
+from linkgauge.models.report import Finding, Level, Report, ReportedObservation
 from tests.support.nodes.described import BROKEN, EACH, NAMES, node, report_of, steady
 from tests.support.nodes.measured_reports import flow, measured
 
@@ -139,7 +139,9 @@ def test_of_several_sizes_the_longest_is_told() -> None:
 
 def test_what_jobs_send_shows_what_a_link_can_do() -> None:
     at = "2026-11-21T03:00:00Z"
-    seen = Seen(about="mlx5_2/1", quantity="port_traffic", unit="bytes_per_second", value=4.9e10, at=at, busy=True)
+    seen = ReportedObservation(
+        about="mlx5_2/1", quantity="port_traffic", unit="bytes_per_second", value=4.9e10, at=at, busy=True
+    )
     report = report_of(node("hgx-h100"))
     shown = told(replace(report, observations=(*report.observations, seen)))
     assert shown["linkgauge_link_observed_bytes_per_second", "kind=port,subject=mlx5_2/1"] == 4.9e10
@@ -215,7 +217,7 @@ def test_errors_of_single_nvlinks() -> None:
     counts = {f"gpu{gpu}/nvlink{link}": gpu * 18 + link for gpu in range(2) for link in range(18)}
     report = report_of(node("hgx-h100"))
     seen = [
-        Seen(about=about, quantity="nvlink_replay", unit="count", value=count, at="2026-11-21T03:00:00Z")
+        ReportedObservation(about=about, quantity="nvlink_replay", unit="count", value=count, at="2026-11-21T03:00:00Z")
         for about, count in counts.items()
     ]
     report = replace(report, observations=tuple(seen))

@@ -16,7 +16,7 @@ from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Run
 from linkgauge.models.graph.topology import Device, Link, Topology
-from linkgauge.models.report import Expectation, Finding, Level, Profile, Report, Seen, Verdict
+from linkgauge.models.report import Expectation, Finding, Level, Profile, Report, ReportedObservation, Verdict
 
 AT = "2026-11-21T03:00:00Z"
 names = st.sampled_from(["gpu0", "gpu1", "0000:1b:00.0", "mlx5_0/1", "numa0", "host"]) | st.text(max_size=6)
@@ -80,7 +80,9 @@ reports = st.builds(
     checks=st.dictionaries(names, st.booleans(), max_size=3),
     levels=few(levels),
     observations=few(
-        st.builds(Seen, about=names, quantity=quantities, unit=units, value=st.floats(0, 1e18), at=st.just(AT))
+        st.builds(
+            ReportedObservation, about=names, quantity=quantities, unit=units, value=st.floats(0, 1e18), at=st.just(AT)
+        )
     ),
     topology=st.builds(Topology, few(devices), few(links)),
     runs=few(
@@ -121,8 +123,8 @@ BARE = Report(
 )
 
 
-def counted(about: str, value: float) -> Seen:
-    return Seen(about=about, quantity="aer_fatal", unit="count", value=value, at=AT)
+def counted(about: str, value: float) -> ReportedObservation:
+    return ReportedObservation(about=about, quantity="aer_fatal", unit="count", value=value, at=AT)
 
 
 @pytest.mark.parametrize(
