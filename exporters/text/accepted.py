@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...models.catalog import codes
+from ...models.catalog import NOT_ENOUGH_EVIDENCE, codes
 from ...models.facts.units import as_utc
 from ...models.report import Report
 from .terminal import hanging, safe
@@ -52,5 +52,5 @@ def as_refused(report: Report) -> str:
 def _wrong(report: Report) -> Iterator[str]:
     """The findings that count, and symptoms without a known cause."""
     for one in report.findings:
-        if not one.silenced and (one.severity != "info" or one.code == "not-enough-evidence"):
+        if not one.silenced and (one.severity != "info" or one.code == NOT_ENOUGH_EVIDENCE):
             yield safe(f"{one.severity} {one.code} {one.subject}: {one.message}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TypeAlias
 
-from ...models.catalog import codes
+from ...models.catalog import NOT_ENOUGH_EVIDENCE, codes
 from ...models.diagnosis.headlines import about
 from ...models.inventory.device_names import place_in_words
 from ...models.report import SEVERITIES, Finding
@@ -105,7 +105,7 @@ def has_block(group: Group, detail: Detail) -> bool:
     Of "not-enough-evidence" the details say what to collect.
     """
     first = group[0]
-    is_info = first.severity == "info" and not first.silenced and first.code != "not-enough-evidence"
+    is_info = first.severity == "info" and not first.silenced and first.code != NOT_ENOUGH_EVIDENCE
     return detail is Detail.ALL or (detail is not Detail.NONE and not is_info)
 
 

@@ -12,6 +12,7 @@ from ..report import Severity
 from ..site.schema import Machine, Text
 from ..site.toml_tables import read_tables
 
+NOT_ENOUGH_EVIDENCE = "not-enough-evidence"  # the code of symptoms, which name no cause
 T = TypeVar("T")
 CostRule: TypeAlias = Literal[
     "links", "stops", "fabric", "switches", "port", "disk", "detour", "gdr", "peers", "compute", "none", "unknown"

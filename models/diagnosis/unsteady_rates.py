@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..bandwidth.message_size import full
+from ..catalog import NOT_ENOUGH_EVIDENCE
 from ..facts.records import COLLECTIVES, Flow, Observation
 from ..facts.units import as_bytes, as_gigabytes
 from ..inventory.snapshot import Snapshot
@@ -29,7 +30,7 @@ def _finding(flow: Flow, size: int, runs: list[Observation]) -> Finding:
     """`runs` in ascending order of their rates."""
     low, quarter, high = runs[0].value, runs[len(runs) // 4].value, runs[-1].value
     return Finding(
-        code="not-enough-evidence",
+        code=NOT_ENOUGH_EVIDENCE,
         kind="measurement",
         severity="info",
         confidence="likely",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..catalog import codes
+from ..catalog import NOT_ENOUGH_EVIDENCE, codes
 from ..facts.reason import Reason
 from ..facts.records import NotChecked, Run
 from ..report import UNEXPLAINED, Finding, Origin, Report, Verdict
 
-_SYMPTOM = "not-enough-evidence"
 _HOST = ("cpu-", "numa-", "host-memory")  # beginnings of codes about processors and memory
 _UNSURE = (Reason.INCOMPLETE, Reason.CONTRADICTED)
 
@@ -37,7 +36,7 @@ def verdict(
         return "failed"
     vital = any(not evaluated and codes()[code].vital for code, evaluated in checks.items())
     blind = origin != "dumps" and (vital or not all(run.ok for run in runs))
-    symptom = any(one.code == _SYMPTOM and not _has_cause(one, active) for one in active)
+    symptom = any(one.code == NOT_ENOUGH_EVIDENCE and not _has_cause(one, active) for one in active)
     checked = any(evaluated and set(codes()[code].severity) != {"info"} for code, evaluated in checks.items())
     if blind or stale or symptom or not (checked or "warning" in grave) or _is_host_alone(checks, origin, active):
         return "unknown"
@@ -59,7 +58,7 @@ def _has_cause(symptom: Finding, found: Iterable[Finding]) -> bool:
     if symptom.case != "test":
         return False
     lines = {one.source for one in symptom.evidence}
-    others = (one for one in found if one.severity != "info" and one.code != _SYMPTOM)
+    others = (one for one in found if one.severity != "info" and one.code != NOT_ENOUGH_EVIDENCE)
     return any(one.subject == symptom.subject or lines & {it.source for it in one.evidence} for one in others)
 
 
@@ -75,7 +74,7 @@ def why_unknown(report: Report) -> tuple[str, bool]:
     if stale := [finding.code for finding in report.findings if finding.stale and not finding.silenced]:
         codes_of = ", ".join(dict.fromkeys(stale))
         return f"Do not take this node for healthy: {codes_of} could not be evaluated again.", False
-    if any(finding.code == _SYMPTOM for finding in report.findings):
+    if any(finding.code == NOT_ENOUGH_EVIDENCE for finding in report.findings):
         return "There is a symptom without a known cause.", False
     if any(finding.case == UNEXPLAINED for finding in report.findings):
         return "A driver or a program reports a fault in words that linkgauge does not know.", False

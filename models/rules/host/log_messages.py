@@ -14,6 +14,7 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...catalog import NOT_ENOUGH_EVIDENCE
 from ...catalog.log_messages import Message, is_said, is_unexplained, message, pattern
 from ...facts.gpu import Gpu, GpuLink
 from ...facts.machine import Event, Node, Pci
@@ -37,7 +38,6 @@ _GRAVE = re.compile(
     r"|(?:un|non-)responsive|hung|dead|overheat(?:ed|ing)|fell off|fallen off)\b",
     re.IGNORECASE,
 )
-_SYMPTOM = "not-enough-evidence"
 _DOWN, _FLAPPING, _FLAPS = "nic-port-down", "nic-port-flapping", 3  # times in an hour (network/logged_events.py)
 _NUMBERS = ("{xid}", "{sxid}")
 _LINKS = ("pcie-link-narrow", "pcie-link-slow")
@@ -70,7 +70,7 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     names = {event.name for event in events(snapshot, _KIND)}
     for event in events(snapshot, _KIND):
         row = message(event.name or "")
-        symptom = row.code == _SYMPTOM and snapshot.origin != "dumps"  # a machine shows its state itself
+        symptom = row.code == NOT_ENOUGH_EVIDENCE and snapshot.origin != "dumps"  # a machine shows its state itself
         if row.code and row.severity and not symptom and _counts(row, names):
             subject = _subject(snapshot, event, row)
             past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
@@ -81,7 +81,7 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
                     severity = "warning"
                 code = _FLAPPING if past and flaps else row.code
                 if row.elsewhere and not past and snapshot.origin == "dumps":
-                    code, severity = _SYMPTOM, "info"
+                    code, severity = NOT_ENOUGH_EVIDENCE, "info"
                 groups[code, subject].append(_Logged(event, row, code, subject, severity, past))
     for found in groups.values():
         explained = [one for one in found if not is_unexplained(one.row.name)]
@@ -101,7 +101,7 @@ def _severity(row: Message, event: Event, names: Set[str | None]) -> Severity:
     assert row.severity
     if row.severity_alone and not names & {*row.needs}:
         return row.severity_alone
-    if is_unexplained(row.name) and row.code != "not-enough-evidence" and _GRAVE.search(event.text or ""):
+    if is_unexplained(row.name) and row.code != NOT_ENOUGH_EVIDENCE and _GRAVE.search(event.text or ""):
         return "warning"
     many = row.many is not None and _count(event) >= row.many
     return row.severity_of_many if many and row.severity_of_many else row.severity
@@ -251,7 +251,7 @@ def with_messages(snapshot: Snapshot, states: Sequence[Finding], logged: Iterabl
     for one in messages:
         same = (place for place, other in enumerate(kept) if other.code == one.code and _meets(snapshot, one, other))
         place = next(same, None)
-        if one.case == UNEXPLAINED and (place is not None or (named and one.code == "not-enough-evidence")):
+        if one.case == UNEXPLAINED and (place is not None or (named and one.code == NOT_ENOUGH_EVIDENCE)):
             continue
         if place is None:
             found.append(one)
@@ -280,4 +280,4 @@ def _any_counts(snapshot: Snapshot, node: Node) -> bool:
     return any(_counts(message(name or ""), names) for name in names)
 
 
-RULES = (Rule("not-enough-evidence", Node, (), reported, _any_counts),)
+RULES = (Rule(NOT_ENOUGH_EVIDENCE, Node, (), reported, _any_counts),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...catalog import NOT_ENOUGH_EVIDENCE
 from ...catalog.settings import settings
 from ...facts.gpu import Gpu
 from ...facts.job_ranks import Rank
@@ -90,7 +91,7 @@ def registration(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
         return
     known = limit is not None
     yield Finding(
-        code="not-enough-evidence" if known else "memlock-low",
+        code=NOT_ENOUGH_EVIDENCE if known else "memlock-low",
         severity="info" if known else "critical",
         confidence="possible" if known else "likely",
         subject="node",
@@ -151,7 +152,7 @@ def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     if unready(failure) or mismatched(snapshot, failure):
         return  # nvlink/cuda_init.py
     yield Finding(
-        code="not-enough-evidence",
+        code=NOT_ENOUGH_EVIDENCE,
         severity="info",
         subject="node",
         message=_SYMPTOMS[failure.key].replace("{error}", str(failure.error)),
@@ -185,6 +186,6 @@ RULES = (
     Rule("gdr-disabled", Rdma, ("gpu_direct",), direct, may_be_direct),
     Rule("p2p-disabled", Transport, ("via",), over_host, joined),
     Rule("memlock-low", NcclFailure, ("text",), registration),
-    Rule("not-enough-evidence", NcclFailure, ("text",), symptom, lambda snapshot, failure: failure.key in _SYMPTOMS),
+    Rule(NOT_ENOUGH_EVIDENCE, NcclFailure, ("text",), symptom, lambda snapshot, failure: failure.key in _SYMPTOMS),
     Rule("shm-small", NcclFailure, ("text",), shared_memory),
 )

@@ -13,6 +13,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from ...catalog import NOT_ENOUGH_EVIDENCE
 from ...facts.gpu import Gpu
 from ...facts.job_ranks import Rank
 from ...facts.machine import Nccl, Pci
@@ -51,7 +52,7 @@ def _elsewhere(snapshot: Snapshot) -> list[Rank]:
 def _of_job(ranks: Sequence[Rank]) -> Finding:
     """A dump is of the job, and no report about the node of the rank follows."""
     return Finding(
-        code="not-enough-evidence",
+        code=NOT_ENOUGH_EVIDENCE,
         severity="info",
         confidence=_confidence(ranks),
         subject="node",
@@ -92,7 +93,7 @@ def _with(finding: Finding, gpu: str, ranks: Sequence[Rank]) -> Finding:
 
 def _symptom(gpu: Gpu, ranks: Sequence[Rank]) -> Finding:
     return Finding(
-        code="not-enough-evidence",
+        code=NOT_ENOUGH_EVIDENCE,
         severity="info",
         confidence=_confidence(ranks),
         subject=gpu.address or gpu.key,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from ...catalog import NOT_ENOUGH_EVIDENCE
 from ...facts.machine import Net, Port
 from ...facts.reason import Reason
 from ...facts.records import NotChecked, Observation
@@ -173,7 +174,7 @@ def timeouts(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     one = latest_counter(snapshot, port.key, _TIMEOUTS)
     if one and one.value >= _MOST_TIMEOUTS and not _hours(snapshot, port):
         yield Finding(
-            code="not-enough-evidence",
+            code=NOT_ENOUGH_EVIDENCE,
             severity="info",
             confidence="possible",
             subject=port.key,
@@ -214,6 +215,6 @@ _JUDGED = (
     ("nic-errors", device_errors),
     ("nic-port-flapping", downs),
     ("nic-congestion", losses),
-    ("not-enough-evidence", timeouts),
+    (NOT_ENOUGH_EVIDENCE, timeouts),
 )
 RULES = tuple(Rule(code, kind, (), judge, counts) for code, judge in _JUDGED for kind in (Net, Port))
