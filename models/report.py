@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
@@ -12,6 +12,7 @@ from .facts.records import Evidence, Flow, NotChecked, Run
 from .graph.topology import Topology
 
 Basis: TypeAlias = Literal["site", "profile", "capability", "kin", "baseline"]  # three are absolute; most trusted first
+COHORT: Final = "kin"  # equal devices or flows, beside which the subject differs; public name in the JSON
 Severity: TypeAlias = Literal["critical", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")  # most severe first
 ABSOLUTE: frozenset[Basis] = frozenset({"site", "profile", "capability"})

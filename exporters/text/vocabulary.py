@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...models.report import Basis
+from ...models.report import COHORT, Basis
 from .terminal import safe
 
 _KINDS = {
@@ -132,4 +132,4 @@ def listed(names: Sequence[str], most: int, separator: str = ", ") -> str:
 
 def basis_in_words(basis: Basis) -> str:
     """ "cohort" for "kin", the word of the JSON; other bases unchanged."""
-    return "cohort" if basis == "kin" else basis
+    return "cohort" if basis == COHORT else basis

@@ -13,7 +13,7 @@ from ..facts.records import Flow, Observation
 from ..graph.flow_paths import hops_of
 from ..graph.routes import rated
 from ..inventory.snapshot import Snapshot, once_per_snapshot
-from ..report import Expectation
+from ..report import COHORT, Expectation
 from .best_rates import best_observations
 from .repeated_rates import SURE, Series, deviation_within, error_of, series_of
 
@@ -52,7 +52,7 @@ def by_cohort(snapshot: Snapshot, flow: Flow) -> Iterator[Expectation]:
             return
     source = f"median of {len(others)} equal flows of this node"
     low, high = max(0.0, 1 - apart) * typical, (1 + apart) * typical
-    yield Expectation(basis="kin", low=low, typical=typical, high=high, source=source)
+    yield Expectation(basis=COHORT, low=low, typical=typical, high=high, source=source)
 
 
 def _all_of_one_device(flows: Sequence[Flow], best: Mapping[Flow, Observation]) -> bool:

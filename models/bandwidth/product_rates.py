@@ -19,7 +19,7 @@ from ..facts.reason import Reason
 from ..facts.records import Flow, NotChecked
 from ..facts.units import as_gigabytes
 from ..inventory.snapshot import Snapshot, once_per_snapshot
-from ..report import Expectation, Level
+from ..report import COHORT, Expectation, Level
 from .best_rates import best_observations
 from .efficiency import Attainable, attainable
 
@@ -73,7 +73,7 @@ def _lack(snapshot: Snapshot, flow: Flow, link: _Link, level: Level) -> str | No
         bases = {one.basis for one in level.expected}
         if not bases and snapshot.origin != "dumps":
             return f"{flow.subject} reaches {as_gigabytes(seen)}, {usual}, and the links between are hidden"
-        return f"equal flows have equal rates, and {usual}" if bases == {"kin"} else None
+        return f"equal flows have equal rates, and {usual}" if bases == {COHORT} else None
     if level.expected != tuple(by_product(snapshot, flow)) or seen >= link.share.low * link.able:
         return None
     return f"{flow.subject} reaches {as_gigabytes(seen)}, {usual}, and no equal flows show which rate is usual here"

@@ -17,7 +17,7 @@ from ..graph.fair_share import shares
 from ..graph.flow_paths import hops_of
 from ..graph.routes import limited
 from ..inventory.snapshot import Snapshot
-from ..report import ABSOLUTE, Expectation, Finding, Level
+from ..report import ABSOLUTE, COHORT, Expectation, Finding, Level
 from .bandwidth_findings import Slow, alone, contention_findings, shared
 from .cohort_shift import cohort_shifts
 from .localization import Candidate, candidates_of, localize
@@ -80,12 +80,12 @@ def _related(snapshot: Snapshot, levels: Sequence[Level], slow: Mapping[Flow, Sl
     best, found = best_observations(snapshot), dict[Flow, Slow]()
     for level in levels if sure else ():
         flow = level.flow
-        kin = next((one for one in level.expected if one.basis == "kin"), None)
-        if kin is None or flow in slow or flow not in series_of(snapshot):
+        cohort = next((one for one in level.expected if one.basis == COHORT), None)
+        if cohort is None or flow in slow or flow not in series_of(snapshot):
             continue
-        least = (1 - max(_PROBABLY, _ERRORS * noise(snapshot, flow))) * kin.typical
+        least = (1 - max(_PROBABLY, _ERRORS * noise(snapshot, flow))) * cohort.typical
         if best[flow].value < least and not causes.isdisjoint(candidates_of(snapshot, flow)):
-            found[flow] = Slow(level, kin, 1.0, best[flow].evidence)
+            found[flow] = Slow(level, cohort, 1.0, best[flow].evidence)
     return found
 
 

@@ -15,7 +15,7 @@ from ..facts.units import as_gigabytes
 from ..graph.flow_paths import hops_of, sub_flows
 from ..graph.topology import Hop, Link
 from ..inventory.snapshot import Snapshot
-from ..report import ABSOLUTE, Expectation, Finding, Level, Severity
+from ..report import ABSOLUTE, COHORT, Expectation, Finding, Level, Severity
 from .localization import Candidate, Localization
 
 # Reported matrices of healthy consumer machines show a spread of 12 % between pairs of GPUs. Their paths differ, and a
@@ -175,7 +175,7 @@ def _grade(snapshot: Snapshot, slow: Slow) -> Severity:
     if slow.missed.basis not in ABSOLUTE:
         near = slow.observed >= (1 - _UNEQUAL_PATHS) * slow.expected
         unknown = snapshot.origin == "dumps" and not hops_of(snapshot.topology, slow.level.flow)
-        return "info" if slow.missed.basis == "kin" and near and unknown else "warning"
+        return "info" if slow.missed.basis == COHORT and near and unknown else "warning"
     if slow.missed is not slow.level.expected[0]:
         return "info"
     return "critical" if slow.observed < _CRITICAL * slow.missed.low else "warning"

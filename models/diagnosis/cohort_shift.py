@@ -14,7 +14,7 @@ from ..bandwidth.peer_flows import COHORT_LINK, cohort_of, noise
 from ..facts.averages import median
 from ..facts.records import Flow
 from ..inventory.snapshot import Snapshot
-from ..report import Expectation
+from ..report import COHORT, Expectation
 from .localization import Candidate, candidates_of
 
 _FEWEST = 4  # flows with the candidate, and flows without it
@@ -51,4 +51,4 @@ def _apart(snapshot: Snapshot, flows: list[Flow], others: list[float]) -> Mappin
     low, high = (1 - apart) * typical, (1 + apart) * typical
     # A flow that is nearly as fast as the others is not slow because of this candidate.
     slow = [flow for flow in flows if best[flow].value < (1 - apart / 2) * typical]
-    return dict.fromkeys(slow, Expectation(basis="kin", low=low, typical=typical, high=high, source=source))
+    return dict.fromkeys(slow, Expectation(basis=COHORT, low=low, typical=typical, high=high, source=source))

@@ -18,7 +18,7 @@ from ..facts.records import Observation
 from ..facts.units import as_gigabytes
 from ..graph.topology import FABRIC, Device, Link
 from ..inventory.snapshot import Snapshot, once_per_snapshot
-from ..report import Expectation, Finding, Level
+from ..report import COHORT, Expectation, Finding, Level
 
 SUFFIX = "_traffic"
 _OPS = {"port": "write", "pcie": "copy", "nvlink": "copy", "xgmi": "copy"}
@@ -143,7 +143,7 @@ def _finding(one: JobTraffic, others: Sequence[float]) -> Finding:
         expected=typical,
         observed=one.observation.value,
         unit="bytes_per_second",
-        basis="kin",
+        basis=COHORT,
         expected_source=f"median of {len(others)} links of {one.link.grade} in the same job",
         cause="a job sends as much over each of them: this one is slower, or is used otherwise",
         evidence=(one.observation.evidence,),

@@ -11,7 +11,7 @@ from ..facts.averages import median
 from ..facts.records import Flow
 from ..facts.units import as_gigabytes
 from ..inventory.snapshot import Snapshot
-from ..report import Finding, Level
+from ..report import COHORT, Finding, Level
 
 # Peer copies between two processors are somewhat slower than copies in two steps on healthy machines: each step uses
 # its own links. A path that loses a third has a fault or a limit that a library has to go around.
@@ -48,7 +48,7 @@ def _finding(snapshot: Snapshot, slow: Sequence[tuple[Flow, float, float]], pair
         expected=host,
         observed=direct,
         unit="bytes_per_second",
-        basis="kin",
+        basis=COHORT,
         expected_source="the same copies through host memory, in the same output",
         cause="access control (ACS) or the IOMMU sends peer traffic through the processor, or a limit of the chipset",
         explains=tuple(dict.fromkeys(f"bandwidth-low:{flow.subject}" for flow, _, _ in slow)),

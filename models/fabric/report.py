@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from ..facts.records import Evidence
 from ..facts.units import as_gigabytes
-from ..report import Finding, Verdict
+from ..report import COHORT, Finding, Verdict
 from .fabric_localization import Cause
 
 SCHEMA: Literal["linkgauge.fabric/1"] = "linkgauge.fabric/1"
@@ -73,7 +73,7 @@ def node_findings(report: FabricReport, node: str) -> Iterator[Finding]:
                 expected=cause.usual,
                 observed=cause.rate,
                 unit="bytes_per_second",
-                basis="kin",
+                basis=COHORT,
                 expected_source="the usual rate of pairs in the same measurement",
                 evidence=(Evidence("linkgauge fabric", f"{len(cause.pairs)} slow flows at {report.taken_at}"),),
             )

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from ..report import COHORT
 from .expected import Rate
 from .job_localization import Part
 
@@ -61,11 +62,11 @@ def _cleared(healthy: Iterable[Rate], parts: Mapping[str, Parts]) -> Parts:
 
 def _is_healthy(one: Rate) -> bool:
     """Whether it is as fast as equal communicators. Missing ranks can only make a rate lower than it was."""
-    kin = next((each for each in one.expected if each.basis == "kin"), None)
-    return kin is not None and one.missed is None and one.observed >= _HEALTHY * kin.typical
+    cohort = next((each for each in one.expected if each.basis == COHORT), None)
+    return cohort is not None and one.missed is None and one.observed >= _HEALTHY * cohort.typical
 
 
 def _is_as_fast(one: Rate) -> bool:
     """Whether it reaches the typical rate of the machine type. A slower one can be healthy, or not."""
-    model = next((each for each in one.expected if each.basis != "kin"), None)
+    model = next((each for each in one.expected if each.basis != COHORT), None)
     return model is not None and one.missed is None and one.observed >= model.typical

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..facts.averages import median
-from ..report import Expectation
+from ..report import COHORT, Expectation
 from ..training.cluster import Cluster
 from ..training.collective_time import AUTO, LONGEST, Request, collective_of
 from .log import Communicator, Kind
@@ -138,10 +138,10 @@ def judged(rates: Iterable[Rate], cluster: Cluster | None, averaged: bool = Fals
 def _judged(one: Rate, model: Expectation | None, equal: Sequence[Rate], averaged: bool) -> Rate:
     """Equal communicators are compared first: the machine type does not know how much of a job overlaps."""
     others = [other.observed for other in equal if other is not one]
-    kin = _of_equals(others, None if averaged else model)
-    expected = tuple(each for each in (kin, model) if each is not None)
+    cohort = _of_equals(others, None if averaged else model)
+    expected = tuple(each for each in (cohort, model) if each is not None)
     least = one.observed * (1 + _ERRORS * one.taken.error)
-    counting = [each for each in expected if each.basis == "kin" or not averaged]
+    counting = [each for each in expected if each.basis == COHORT or not averaged]
     missed = next((each for each in counting if least < each.low), None) if one.taken.complete else None
     return replace(one, expected=expected, missed=missed)
 
@@ -156,9 +156,9 @@ def _of_equals(others: Sequence[float], model: Expectation | None) -> Expectatio
     middle, upper = median(others), sorted(others)[math.ceil(_FASTER * len(others)) - 1]
     few = len(others) < _FEWEST_EQUAL
     if model is not None and upper >= model.low and (few or middle < _BELOW_EQUAL * upper):
-        return _kin(upper, others, f"the faster ones of {len(others) + 1} equal communicators of this job")
-    return None if few else _kin(middle, others, f"median of {len(others)} equal communicators of this job")
+        return _of_cohort(upper, others, f"the faster ones of {len(others) + 1} equal communicators of this job")
+    return None if few else _of_cohort(middle, others, f"median of {len(others)} equal communicators of this job")
 
 
-def _kin(typical: float, others: Sequence[float], source: str) -> Expectation:
-    return Expectation(basis="kin", low=_BELOW_EQUAL * typical, typical=typical, high=max(others), source=source)
+def _of_cohort(typical: float, others: Sequence[float], source: str) -> Expectation:
+    return Expectation(basis=COHORT, low=_BELOW_EQUAL * typical, typical=typical, high=max(others), source=source)

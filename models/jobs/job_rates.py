@@ -18,7 +18,7 @@ from ..facts.gpu import Gpu
 from ..facts.records import Flow, Observation
 from ..facts.units import as_gigabytes, as_size
 from ..inventory.snapshot import Snapshot, once_per_snapshot
-from ..report import Finding, Level
+from ..report import COHORT, Finding, Level
 
 QUANTITY = "job_bus_bandwidth"
 _FEWEST = 3  # other groups
@@ -84,7 +84,7 @@ def _finding(one: JobRate, others: Sequence[float]) -> Finding:
         expected=typical,
         observed=reached,
         unit="bytes_per_second",
-        basis="kin",
+        basis=COHORT,
         expected_source=f"median of {len(others)} equal groups of GPUs of this node",
         cause="the links between these GPUs are slower, or all of them wait for each other in turn",
         evidence=(one.observation.evidence,),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..report import Finding
+from ..report import COHORT, Finding
 from .cleared import cleared_by
 from .expected import Rate
 from .findings import localized_finding, uniform_finding
@@ -21,7 +21,7 @@ _FAR = 0.8  # of the lowest rate of the machine type; its error is the same for 
 
 def slow_links(parts: Mapping[str, frozenset[Part]], rates: Sequence[Rate]) -> Iterator[Finding]:
     """One finding for each part that explains slow communicators (id -> parts), and for what no part explains."""
-    slow = _by_communicator(one for one in rates if one.missed is not None and one.missed.basis == "kin")
+    slow = _by_communicator(one for one in rates if one.missed is not None and one.missed.basis == COHORT)
     uniform = [one for one in rates if is_uniform(one) and one.communicator.id not in slow]
     cleared, explained = cleared_by(rates, parts), set[str]()
     also = _slow(parts, _by_communicator(uniform))
@@ -78,7 +78,7 @@ def _is_faster(other: Rate, one: Rate) -> bool:
 
 def is_uniform(one: Rate) -> bool:
     """Whether it is below the rate of the machine type, and equal communicators are not faster."""
-    return one.missed is not None and one.missed.basis != "kin"
+    return one.missed is not None and one.missed.basis != COHORT
 
 
 def is_far(one: Rate) -> bool:

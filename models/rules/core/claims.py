@@ -13,21 +13,21 @@ import msgspec
 
 from ...inventory.inventory import Item
 from ...inventory.snapshot import Snapshot
-from ...report import Basis, Corroboration, CoverageGroup
+from ...report import COHORT, Basis, Corroboration, CoverageGroup
 
 _RELATIVE = ("cohort", "baseline")
 BASES: Mapping[Corroboration, Basis] = {  # what a finding names as the basis of its expectation
     "site": "site",
     "profile": "profile",
     "product": "capability",
-    "cohort": "kin",
+    "cohort": COHORT,
     "baseline": "baseline",
 }
 EVIDENCE: Mapping[Basis, Corroboration] = {  # the kind of evidence that an expectation of this basis is
     "site": "site",
     "profile": "profile",
     "capability": "product",
-    "kin": "cohort",
+    COHORT: "cohort",
     "baseline": "baseline",
 }
 

@@ -21,7 +21,7 @@ from ...facts.reason import Reason
 from ...facts.records import COLLECTIVES, Flow, NotChecked, Observation
 from ...facts.units import as_gigabytes
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding, Severity
+from ...report import COHORT, Finding, Severity
 from ..core.log_history import event_evidence, events
 from ..core.rule import Rule
 
@@ -76,7 +76,7 @@ def slow_direction(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             expected=fast.value,
             observed=slow.value,
             unit="bytes_per_second",
-            basis="kin",
+            basis=COHORT,
             expected_source=f"the other direction ({fast.evidence.source})",
             cause="the turnaround of the path in this direction (access control, a root complex), or bad lanes",
             evidence=(slow.evidence, fast.evidence),
@@ -133,7 +133,7 @@ def _of_path(one: Observation, path: str, usual: float, reference: str, severity
         expected=usual,
         observed=one.value,
         unit="bytes_per_second",
-        basis="kin",
+        basis=COHORT,
         expected_source="other rates in the same text",
         cause="access control that sends copies up to the processor, a narrow link, or the interconnect of processors",
         evidence=(one.evidence,),
@@ -181,7 +181,7 @@ def called_low(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         message=f"{op} reaches {as_gigabytes(one.value)}, which the text calls low",
         observed=one.value,
         unit="bytes_per_second",
-        basis="kin",
+        basis=COHORT,
         expected_source="the text itself",
         evidence=(one.evidence, event_evidence(complaint)),
     )

@@ -14,7 +14,7 @@ from ...inventory.inventory import Item
 from ...inventory.positions import EmptyPosition, empty_positions, has_equal_switches, is_regular
 from ...inventory.present import comparable, known_absent, removed
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.claims import BASES, Claim, Support
 from ..core.fabric_cards import fabric_functions, of_fabric, rdma_functions
 from ..core.machine_expectations import profile
@@ -171,7 +171,7 @@ def _empty(snapshot: Snapshot, gap: EmptyPosition) -> Finding:
         expected=gap.usual,
         observed=gap.have,
         unit="devices",
-        basis="kin",
+        basis=COHORT,
         expected_source=source,
         cause=f"a missing {word}: it has no power, is badly seated or failed; or this machine was built without it",
         location=location(switch, snapshot),

@@ -11,7 +11,7 @@ from ...facts.machine import Node, Nvme, Pci, Rdma
 from ...facts.records import Evidence, Fact
 from ...inventory.cohorts import product_of_function
 from ...inventory.snapshot import Snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.rule import Rule
 from ..core.wording import cited
 
@@ -57,7 +57,7 @@ def _finding(group: list[F], field: str, word: str) -> Finding:
         f"{len(of[versions[0]])} of them {versions[0]}; {rest}",
         expected=versions[0],
         observed=", ".join(versions[1:]),
-        basis="kin",
+        basis=COHORT,
         expected_source=f"most of the {len(group)} equal {word}",
         cause="a device that was replaced, or an update that did not reach all devices",
         evidence=tuple(evidence for one in group for evidence in cited(one, field))

@@ -10,7 +10,7 @@ from ...facts.averages import median
 from ...facts.machine import Node, Numa, Package
 from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.claims import Claim, Support
 from ..core.rule import Rule
 from ..core.wording import cited
@@ -54,7 +54,7 @@ def memory(snapshot: Snapshot, node: Numa) -> Iterator[Finding]:
         expected=low.usual,
         observed=node.memory or 0,
         unit="bytes",
-        basis="kin" if low.usual else None,
+        basis=COHORT if low.usual else None,
         expected_source=low.source,
         cause="memory modules missing, failed at boot, or in the wrong sockets",
         evidence=cited(node, "memory"),

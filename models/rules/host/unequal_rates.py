@@ -16,7 +16,7 @@ from ...facts.reason import Reason
 from ...facts.records import COLLECTIVES, Flow, NotChecked, Observation
 from ...facts.units import as_gigabytes
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.rule import Rule
 
 _FEWEST, _ENOUGH = 2, 3  # others; with the latter, other code compares all but disks
@@ -77,7 +77,7 @@ def slower_than_others(snapshot: Snapshot, node: Node) -> Iterator[Finding | Not
             expected=usual,
             observed=slow.value,
             unit="bytes_per_second",
-            basis="kin",
+            basis=COHORT,
             expected_source=f"median of {len(others)} others in the same text",
             cause="a narrow or slow link, or another product than the others",
             evidence=(slow.evidence,),

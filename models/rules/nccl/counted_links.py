@@ -11,7 +11,7 @@ from ...facts.reason import Reason
 from ...facts.records import NotChecked, Observation
 from ...facts.units import as_gigabytes
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.rule import Rule
 
 _FAR = 0.7  # of the highest of its kind: half of the lanes, or the generation before
@@ -55,7 +55,7 @@ def lower_links(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked
             expected=usual,
             observed=one.value,
             unit="bytes_per_second",
-            basis="kin",
+            basis=COHORT,
             expected_source="other links in the same text",
             cause="fewer lanes, a slower slot, a port or cable of a lower rate, or a link at rest",
             evidence=(one.evidence,),

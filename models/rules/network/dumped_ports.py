@@ -15,7 +15,7 @@ from ...facts.reason import Reason
 from ...facts.records import Flow, NotChecked, Observation
 from ...facts.units import as_gigabits, from_gigabits
 from ...inventory.snapshot import Snapshot
-from ...report import Basis, Finding, Severity
+from ...report import COHORT, Basis, Finding, Severity
 from ..core.rule import Rule
 from ..core.wording import cited, gap, titled
 from .nic import had_address
@@ -91,9 +91,12 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     if why := had_address(port):
         yield _is_down(port, f"{titled(port)} is down; {why}", basis="baseline", expected_source=why)
     elif one_of_several(snapshot, port) and all(up(one) is True for one in others):
-        kin = f"{len(others)} others of this kind"
+        cohort = f"{len(others)} others of this kind"
         found = _is_down(
-            port, f"port {name} is down; the {kin} are up", basis="kin", expected_source=f"{kin} in the same text"
+            port,
+            f"port {name} is down; the {cohort} are up",
+            basis=COHORT,
+            expected_source=f"{cohort} in the same text",
         )
         yield replace(found, subject=_with_device(snapshot, port))
     elif _asks(snapshot, port) and not (is_blamed(snapshot, port) and any(unconnected(snapshot, port))):
@@ -188,7 +191,7 @@ def _slow(port: AnyPort, rate: float, best: float, severity: Severity, source: s
         expected=best,
         observed=rate,
         unit="bytes_per_second",
-        basis="kin" if isinstance(port, Port) else "capability",
+        basis=COHORT if isinstance(port, Port) else "capability",
         expected_source=source,
         cause="a cable, transceiver or port at the other end that is of a lower rate, or lanes that did not train",
         evidence=(*cited(port, "rate" if isinstance(port, Port) else "speed"),),

@@ -13,7 +13,7 @@ from ...facts.machine import Node
 from ...facts.records import COLLECTIVES, Flow, Observation
 from ...facts.units import as_gigabytes, as_size
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.rule import Rule
 
 _FEWEST, _LEAST = 3, 1 << 20  # sizes of a table; bytes of its largest message
@@ -63,7 +63,7 @@ def falls(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             expected=best.value,
             observed=last.value,
             unit="bytes_per_second",
-            basis="kin",
+            basis=COHORT,
             expected_source=f"the best rate of the same table ({best.evidence.source})",
             cause="losses or pauses in the network under load, a wrong choice of algorithm or protocol, or another job",
             evidence=(last.evidence, best.evidence),

@@ -9,7 +9,7 @@ from ...facts.reason import Reason
 from ...facts.records import Evidence, NotChecked
 from ...facts.units import from_gigabits
 from ...inventory.snapshot import Snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.rule import Rule
 from ..core.wording import gap, missed
 from .port_roles import role_of
@@ -77,7 +77,7 @@ def different(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
         expected=usual,
         observed=mine,
         unit="bytes",
-        basis="kin",
+        basis=COHORT,
         expected_source=f"{count} equal ports of this node",
         cause="the network's configuration of this device; larger packets than its peers take are lost",
         evidence=_evidence(snapshot, port),

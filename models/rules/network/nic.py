@@ -12,7 +12,7 @@ from ...inventory.inventory import UP
 from ...inventory.nic_ports import both_ends
 from ...inventory.present import earlier_item, removed
 from ...inventory.snapshot import Snapshot
-from ...report import Basis, Finding, Severity
+from ...report import COHORT, Basis, Finding, Severity
 from ..core.claims import BASES
 from ..core.fabric_cards import fabric_functions, of_fabric, rdma_functions, unbound
 from ..core.log_history import event_evidence, is_history
@@ -47,7 +47,7 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
         return
     state, fields = _state(port)
     severity, why = _without_role(snapshot, port) if role is None else (role.severity, role.why)
-    if role and role.basis == "kin" and role.severity == "warning" and _are_switched_off(snapshot, port):
+    if role and role.basis == COHORT and role.severity == "warning" and _are_switched_off(snapshot, port):
         severity, why = "info", "several equal ports are switched off: nothing says that cables belong there"
     logged = [event for event in downs_of(snapshot).get(port.key, ()) if not is_history(snapshot, event)]
     recent = max((event.recent or 1 for event in logged), default=0)

@@ -11,7 +11,7 @@ from ...facts.records import Evidence
 from ...inventory.cohorts import product_of_function
 from ...inventory.positions import empty_positions
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
 from ..core.wording import function_name
@@ -59,7 +59,7 @@ def remote(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             expected=near,
             observed=0,
             unit="devices",
-            basis="kin",
+            basis=COHORT,
             expected_source=f"{len(functions)} fabric NICs, {len(gpus)} processors with GPUs",
             cause="the NICs are all in slots of the other processor",
             evidence=tuple(

@@ -14,7 +14,7 @@ from ...facts.reason import Reason
 from ...facts.records import NotChecked
 from ...facts.units import as_gigabytes
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.rule import Rule
 from ..core.wording import cited
 
@@ -113,7 +113,7 @@ def _less_than_expected(own: NodePair) -> Iterator[Finding | NotChecked]:
             expected=wanted,
             observed=rate,
             unit="bytes_per_second",
-            basis="kin",
+            basis=COHORT,
             expected_source="the text itself",
             evidence=cited(own, "rate"),
         )
@@ -145,7 +145,7 @@ def _alone(snapshot: Snapshot, own: NodePair) -> Iterator[Finding]:
             expected=usual,
             observed=own.rate,
             unit="bytes_per_second",
-            basis="kin",
+            basis=COHORT,
             expected_source=source,
             evidence=cited(own, "rate"),
         )
@@ -170,7 +170,7 @@ def _finding(snapshot: Snapshot, node: str, own: list[NodePair]) -> Finding:
         expected=usual,
         observed=best,
         unit="bytes_per_second",
-        basis="kin",
+        basis=COHORT,
         expected_source="what its partners reach with other nodes",
         evidence=tuple(seen for pair in own for seen in cited(pair, "rate")),
     )

@@ -14,7 +14,7 @@ from ...inventory.cohorts import carried, ports_above
 from ...inventory.inventory import UP
 from ...inventory.present import earlier_item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Basis, Severity
+from ...report import COHORT, Basis, Severity
 from ..core.machine_expectations import profile
 from ..gpu.missing import whole
 from .ports import AnyPort, cohort, function_of, is_used, once_per_port, product, real, up
@@ -92,9 +92,9 @@ def _of_structure(snapshot: Snapshot, port: AnyPort) -> Role | None:
     if count <= _SMALLEST_COHORT:
         return None
     if _is_railed(count, gpus):
-        return Role("kin", f"{count} equal ports beside {gpus} GPUs: no port is spare", "critical")
+        return Role(COHORT, f"{count} equal ports beside {gpus} GPUs: no port is spare", "critical")
     if infiniband or gpus > 1:
-        return Role("kin", f"one of {count} equal {'InfiniBand' if infiniband else 'RDMA'} ports", "warning")
+        return Role(COHORT, f"one of {count} equal {'InfiniBand' if infiniband else 'RDMA'} ports", "warning")
     return _of_kin(snapshot, port)
 
 
@@ -108,7 +108,7 @@ def _of_kin(snapshot: Snapshot, port: AnyPort) -> Role | None:
     why = f"{working} of the {len(alike)} other equal ports of this node are up" + (
         f", beside {gpus} GPUs" if railed else ""
     )
-    return Role("kin", why, "critical" if railed else "warning")
+    return Role(COHORT, why, "critical" if railed else "warning")
 
 
 def _gpus(snapshot: Snapshot) -> int:

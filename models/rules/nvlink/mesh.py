@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from ...facts.gpu import Gpu, GpuPair
 from ...facts.machine import Node
 from ...inventory.snapshot import Snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.rule import Rule
 
 _FEWEST = 3  # pairs with the usual number of links
@@ -50,7 +50,7 @@ def uneven(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             expected=usual,
             observed=count,
             unit="links",
-            basis="kin",
+            basis=COHORT,
             expected_source=f"{len(links) - len(lacking)} of {len(links)} pairs have {usual}",
             cause="a link between the two did not train, or was shut down after errors",
             evidence=tuple(one.cites.values())[:1],
@@ -77,7 +77,7 @@ def _less_than_its_gpus(snapshot: Snapshot) -> Iterator[Finding]:
             expected=min(counts),
             observed=one.nvlinks,
             unit="links",
-            basis="kin",
+            basis=COHORT,
             expected_source="the other pairs of both GPUs",
             cause="a link or a route between the two is down; nvidia-smi nvlink -s has the state of each link",
             evidence=tuple(one.cites.values())[:1],

@@ -14,7 +14,7 @@ from ...facts.machine import Node
 from ...facts.reason import Reason
 from ...facts.records import NotChecked
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.gpus import gpu_product
 from ..core.rule import Rule
 from ..core.wording import cited, gap
@@ -85,7 +85,7 @@ def _finding(snapshot: Snapshot, lacking: Mapping[str, str], able: int, joined: 
         f"({named}: {lacking[first]}); {source}",
         expected="ok",
         observed=lacking[first],
-        basis="capability" if joined else "kin" if odd else None,
+        basis="capability" if joined else COHORT if odd else None,
         expected_source=expected or None,
         cause="the fabric manager, links that are down, a partition of the fabric, or a setting of the driver"
         if joined

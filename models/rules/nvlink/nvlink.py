@@ -16,7 +16,7 @@ from ...graph.topology import Link
 from ...inventory.gpu_links import gpu_links
 from ...inventory.present import earlier_item
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Basis, Finding, Severity
+from ...report import COHORT, Basis, Finding, Severity
 from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, gpu_product, majority, place_of, subject_of
 from ..core.machine_expectations import profile
 from ..core.rule import Rule
@@ -78,7 +78,7 @@ def normal(snapshot: Snapshot, gpu: Gpu) -> Normal | None:
     # A bridge joins two cards. Several cards without links, or one left over, have no bridge.
     if most is None or (not gpu.nvlinks and (counts.count(0) > 1 or len(counts) % 2)):
         return None
-    return Normal(most, gpu.nvlink_rate, "kin", f"{counts.count(most)} of {len(counts)} equal GPUs have {most}")
+    return Normal(most, gpu.nvlink_rate, COHORT, f"{counts.count(most)} of {len(counts)} equal GPUs have {most}")
 
 
 def _listed(snapshot: Snapshot, gpu: Gpu, most: int | None) -> Normal | None:
@@ -162,7 +162,7 @@ def _grade(snapshot: Snapshot, gpu: Gpu, wanted: Normal) -> tuple[Severity, Lite
         return "critical", "certain"
     if gpu.name is None and gpu_product(snapshot, gpu) is None and wanted.basis == "capability":
         return "warning", "possible" if alike and not gpu.nvlinks else "likely"
-    if wanted.basis == "kin" or (wanted.bridged and alike):
+    if wanted.basis == COHORT or (wanted.bridged and alike):
         return "warning", "likely"
     if is_guest(snapshot) and len(others) + 1 < _BOARD:
         if _part_of_mesh(snapshot, gpu, wanted):

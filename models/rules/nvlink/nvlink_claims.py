@@ -10,7 +10,7 @@ from ...facts.records import Evidence
 from ...facts.units import as_gigabytes
 from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.claims import EVIDENCE, Claim, Support
 from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, gpu_product, gpus_by_name, place_of, subject_of
 from ..core.rule import Rule
@@ -124,7 +124,7 @@ def fewer(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
                 expected=against.least,
                 observed=claim.observed,
                 unit="links",
-                basis="kin",
+                basis=COHORT,
                 expected_source=against.source,
                 cause="a link that did not train: the GPU, the board, or the other end",
                 location=place_of(snapshot, gpu),
@@ -188,7 +188,7 @@ def slower(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
             expected=usual,
             observed=claim.observed,
             unit="bytes_per_second",
-            basis="kin" if against.by == "cohort" else "capability",
+            basis=COHORT if against.by == "cohort" else "capability",
             expected_source=against.source,
             cause="a link that trained at a lower rate: the GPU, the board or bridge, or the other end",
             location=place_of(snapshot, gpu),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...facts.gpu import Gpu, GpuPair
 from ...facts.records import Evidence
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Basis, Finding, Severity
+from ...report import COHORT, Basis, Finding, Severity
 from ..core.claims import Claim
 from ..core.gpus import gpu_cohort, gpu_product
 from ..core.rule import Rule
@@ -166,7 +166,7 @@ def _over_pcie(snapshot: Snapshot, pair: GpuPair, one: Gpu, two: Gpu) -> _Reason
     able = [other for other in alike if getattr(other, field) == "ok"]
     if pair.path and len(able) >= _FEWEST and 2 * len(able) > len(alike):
         text = f"peer access fails ({status}) where equal pairs on equal paths ({pair.path}) have it"
-        return _Reason(text, str(status), field, "one of the GPUs, or its slot", "warning", "likely", "kin", _PCIE)
+        return _Reason(text, str(status), field, "one of the GPUs, or its slot", "warning", "likely", COHORT, _PCIE)
     return None
 
 

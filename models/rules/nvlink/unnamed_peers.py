@@ -9,7 +9,7 @@ from ...facts.machine import Node
 from ...facts.reason import Reason
 from ...facts.records import NotChecked
 from ...inventory.snapshot import Snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.gpus import gpu_product
 from ..core.rule import Rule
 from ..core.wording import cited, gap
@@ -55,7 +55,7 @@ def refused(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
         + others,
         expected="ok",
         observed=lacking[first],
-        basis="kin" if odd else None,
+        basis=COHORT if odd else None,
         cause="the chipset between the two, ACS, the IOMMU or the driver" if odd else "the product, or the chipset",
         evidence=cited(pair, "read", "write"),
     )
