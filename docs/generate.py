@@ -42,8 +42,8 @@ FIELDS = DOCS / "report-fields.toml"
 SOURCES = DOCS / "fact-sources.toml"
 _EXAMPLE = 140  # characters of a message
 BENCHMARKS = {  # block of a page: the module whose output it holds
-    "faults": ("bench.accuracy.judge",),
-    "small-losses": ("bench.accuracy.judge", "--small"),
+    "faults": ("bench.accuracy.fault_injection",),
+    "small-losses": ("bench.accuracy.fault_injection", "--small"),
     "jobs": ("bench.accuracy.jobs", "--jobs", "250"),
     "links": ("bench.accuracy.model_accuracy",),
     "collective-curves": ("bench.accuracy.collectives.collective_curves",),

@@ -17,8 +17,8 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.accuracy.beds import Bed, bed_of
 from bench.accuracy.edits import Edit, inactive, names_of, set_fields, together, width, without
+from bench.accuracy.healthy_nodes import HealthyNode, node_of
 from linkgauge.models.bandwidth.collective_algorithms import Algorithms
 from linkgauge.models.diagnosis.impact import COMPUTE, FABRIC, Impact
 from linkgauge.models.evaluate import evaluate
@@ -32,7 +32,7 @@ from linkgauge.models.training.job_spec import read_job
 from linkgauge.models.training.planner import plan_of
 from linkgauge.models.training.step_time import Step
 
-BEDS = ("hgx-h100", "hgx-a100", "hgx-b200")
+NODES = ("hgx-h100", "hgx-a100", "hgx-b200")
 JOBS = (
     "llama3-70b,tp=8,dp=64,zero=3,micro=4,gbs=512,recompute",
     "llama3-8b,dp=512,zero=3,gbs=512,recompute",
@@ -47,7 +47,7 @@ Hand = Mapping[str, float]  # by operation; empty: cannot run
 class Place(Struct, frozen=True):
     """What the calculation by hand needs of a machine: bytes per second, counts, hertz."""
 
-    bed: Bed
+    node: HealthyNode
     port: str  # the nearest one of gpu0 and gpu1
     port_rate: float
     lanes_8: float  # of GPU 1 with 8 lanes; half of the link that two GPUs share to the processor
@@ -83,8 +83,8 @@ Fault = Callable[[Place], tuple[Edit, Hand]]
 @cache
 def place(name: str) -> Place:
     """The place of the faults on a described node."""
-    bed = bed_of(name)
-    snapshot = bed.snapshot
+    node = node_of(name)
+    snapshot = node.snapshot
     port = "mlx5_2/1" if name == "hgx-h100" else "mlx5_0/1"
     links = snapshot.of(GpuLink)
     own, others = (tuple(key for key, one in links.items() if one.gpu == gpu) for gpu in ("gpu1", "gpu2"))
@@ -93,12 +93,12 @@ def place(name: str) -> Place:
     memories = [one.rated for one in snapshot.topology.links if one.a.startswith("numa") and one.rated]
     memory = min(memories) / (2 if name == "hgx-a100" else 4)
     rate = snapshot.of(Port)[port].rate or 0.0
-    return Place(bed, port, rate, whole / 2, memory, own, others, gpu.application_clock or 0.0)
+    return Place(node, port, rate, whole / 2, memory, own, others, gpu.application_clock or 0.0)
 
 
 def _narrow(lanes: int) -> Fault:
     def fault(at: Place) -> tuple[Edit, Hand]:
-        edit = width(at.bed.snapshot, at.bed.snapshot.of(Gpu)["gpu1"].address or "", lanes)
+        edit = width(at.node.snapshot, at.node.snapshot.of(Gpu)["gpu1"].address or "", lanes)
         return edit, {FABRIC: at.port_rate / (at.lanes_8 * lanes / 8)}
 
     return fault
@@ -108,7 +108,7 @@ def _inactive(gpu: str, many: int) -> Fault:
     def fault(at: Place) -> tuple[Edit, Hand]:
         links = at.links if gpu == "gpu1" else at.others
         factor = len(links) / (len(links) - many)
-        return inactive(at.bed.snapshot, gpu, links[:many]), {"all_reduce": factor, "alltoall": factor}
+        return inactive(at.node.snapshot, gpu, links[:many]), {"all_reduce": factor, "alltoall": factor}
 
     return fault
 
@@ -140,7 +140,7 @@ def _no_gdr(at: Place) -> tuple[Edit, Hand]:
 
 
 def _gone(at: Place) -> tuple[Edit, Hand]:
-    snapshot = at.bed.snapshot
+    snapshot = at.node.snapshot
     return without(names_of(snapshot, snapshot.of(Gpu)["gpu1"].address or "")), {}
 
 
@@ -211,15 +211,15 @@ def _outside(step: Step) -> float:
 
 def report_of(names: tuple[str, ...], at: Place) -> Report:
     """The report of the node with these faults."""
-    records = together(*(FAULTS[name](at)[0] for name in names))(list(at.bed.records))
-    return evaluate(assemble(records, Site(), at.bed.now, origin=at.bed.origin))
+    records = together(*(FAULTS[name](at)[0] for name in names))(list(at.node.records))
+    return evaluate(assemble(records, Site(), at.node.now, origin=at.node.origin))
 
 
 def rows() -> Iterator[tuple[tuple[str, ...], str, list[Cell]]]:
     """Each case on each node: the factors of operations and of the jobs' steps."""
     for names in (*((name,) for name in FAULTS), *PAIRS):
-        for bed in BEDS:
-            yield names, bed, list(_cells(names, place(bed)))
+        for node in NODES:
+            yield names, node, list(_cells(names, place(node)))
 
 
 def _cells(names: tuple[str, ...], at: Place) -> Iterator[Cell]:
@@ -228,18 +228,18 @@ def _cells(names: tuple[str, ...], at: Place) -> Iterator[Cell]:
         factor = report.impact.get(name, 1.0) if report.cost != CANNOT else None
         yield Cell(factor, (hand[name], hand[name]) if hand else None)
     for job in JOBS:
-        training = cost_of(at.bed.snapshot, read_job(job), Impact(report.impact, report.cost), ())
+        training = cost_of(at.node.snapshot, read_job(job), Impact(report.impact, report.cost), ())
         slower = training.slower.usual if training.slower else None
-        step, bare, inside = steps(at.bed.name, job)
+        step, bare, inside = steps(at.node.name, job)
         ranges = [step_by_hand(step, bare, hand, inside, startup) for startup in (False, True)] if hand else None
         yield Cell(slower, (ranges[0], ranges[1]) if ranges else None)
 
 
 @cache
-def steps(bed: str, job: str) -> tuple[Step, Step, str]:
+def steps(node: str, job: str) -> tuple[Step, Step, str]:
     """The step on healthy nodes, the same without startup times, and the name of the level inside a node."""
     spec = read_job(job)
-    layout, cluster = cluster_for(place(bed).bed.snapshot, spec)
+    layout, cluster = cluster_for(place(node).node.snapshot, spec)
     each = (
         {op: replace(one, startup=0.0, latency=0.0) for op, one in known.items()}
         for known in (cluster.algorithms.near, cluster.algorithms.far)
@@ -253,9 +253,9 @@ def main() -> int:
     titles = ("all_reduce", "over the fabric", "compute", *(job.partition(",")[0] for job in JOBS))
     print(f"| faults | node | {' | '.join(titles)} |\n|---|---|{'---|' * len(titles)}")
     every = []
-    for names, bed, cells in rows():
+    for names, node, cells in rows():
         every += [cell.near for cell in cells]
-        print(f"| {' and '.join(names)} | {bed} | {' | '.join(map(str, cells))} |")
+        print(f"| {' and '.join(names)} | {node} | {' | '.join(map(str, cells))} |")
     print(f"\n- {sum(every)} of {len(every)} factors are within {MOST:.0%} of the calculation by hand")
     return 0 if all(every) else 1
 

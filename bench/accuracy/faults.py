@@ -10,8 +10,8 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.accuracy.beds import Bed
 from bench.accuracy.edits import Edit, names_of, together
+from bench.accuracy.healthy_nodes import HealthyNode
 from bench.accuracy.measured import Loss
 from linkgauge.models.facts.machine import Net, Node, Pci, Port
 from linkgauge.models.facts.pci_classes import kind_of
@@ -44,7 +44,7 @@ class Fault(Struct, frozen=True):
 
 
 # Draws a place, and a size if the fault has one. None: the node has no such place.
-Kind: TypeAlias = Callable[[Bed, Random], Fault | None]
+Kind: TypeAlias = Callable[[HealthyNode, Random], Fault | None]
 
 
 def drawn(chance: Random, places: Sequence[T]) -> T | None:
@@ -52,17 +52,17 @@ def drawn(chance: Random, places: Sequence[T]) -> T | None:
     return chance.choice(places) if places else None
 
 
-def is_guest(bed: Bed) -> bool:
+def is_guest(node: HealthyNode) -> bool:
     """Whether a hypervisor may have invented the state."""
-    node = bed.snapshot.of(Node).get("node")
-    return bool(node and node.virtual)
+    facts = node.snapshot.of(Node).get("node")
+    return bool(facts and facts.virtual)
 
 
-def below(bed: Bed, address: str) -> frozenset[str]:
+def below(node: HealthyNode, address: str) -> frozenset[str]:
     """All names of a function and of the functions below it."""
-    functions = bed.snapshot.of(Pci)
+    functions = node.snapshot.of(Pci)
     keys = [key for key in functions if key == address or address in functions_above(key, functions)]
-    return frozenset(name for key in (address, *keys) for name in names_of(bed.snapshot, key))
+    return frozenset(name for key in (address, *keys) for name in names_of(node.snapshot, key))
 
 
 def both_ways(a: str, b: str, left: float) -> Loss:
@@ -89,9 +89,9 @@ class Case(Struct, frozen=True):
 Cases: TypeAlias = Iterator[Case]
 
 
-def group_of(bed: Bed, place: str) -> str:
+def group_of(node: HealthyNode, place: str) -> str:
     """The equal devices that a place belongs to: the product of its PCI function, else its name without numbers."""
-    snapshot, first = bed.snapshot, place.partition("/")[0]
+    snapshot, first = node.snapshot, place.partition("/")[0]
     port, net = snapshot.of(Port).get(place), snapshot.of(Net).get(place)
     names = (place, first, port.device if port else None, net.address if net else None)
     found = (snapshot.topology.find(name) for name in names if name)
@@ -103,13 +103,13 @@ def group_of(bed: Bed, place: str) -> str:
     return f"{kind_of(function)} {':'.join(f'{number or 0:04x}' for number in ids)}/{tail}"
 
 
-def whole_groups(bed: Bed, cases: Iterable[Case]) -> Cases:
+def whole_groups(node: HealthyNode, cases: Iterable[Case]) -> Cases:
     """The same fault of all equal devices at once, for each kind, size and group."""
     groups: dict[tuple[str, str, str], list[Case]] = defaultdict(list)
     for case in cases:
-        groups[case.kind, case.option, group_of(bed, case.place)].append(case)
+        groups[case.kind, case.option, group_of(node, case.place)].append(case)
     for (kind, _, group), several in groups.items():
-        part = bed.origin == "dumps" and kind.startswith("removal")  # a dump without any device is of another thing
+        part = node.origin == "dumps" and kind.startswith("removal")  # a dump without any device is of another thing
         if len(several) > 1 and kind not in _SINGLE and not part:
             yield replace(
                 several[0],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from bench.accuracy.beds import Bed
 from bench.accuracy.edits import (
     Edit,
     inactive,
@@ -19,6 +18,7 @@ from bench.accuracy.edits import (
     without,
 )
 from bench.accuracy.faults import Fault, Kind, below, both_ways, drawn, is_guest
+from bench.accuracy.healthy_nodes import HealthyNode
 from bench.accuracy.measured import Loss
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Net, Node, Nvme, Pci, Port, Rdma
@@ -35,16 +35,16 @@ _UPLINK, _DEVICES = ("upstream-port",), ("gpu", "nic", "nvme")
 _CODES = {"nvme": "storage-link-slow"}
 
 
-def _links(bed: Bed, kinds: tuple[str, ...]) -> list[Link]:
+def _links(node: HealthyNode, kinds: tuple[str, ...]) -> list[Link]:
     """Full-width links to devices of these kinds whose two ends are both known."""
-    functions, topology = bed.snapshot.of(Pci), bed.snapshot.topology
+    functions, topology = node.snapshot.of(Pci), node.snapshot.topology
     found = []
     for address, link in topology.link_below.items():
         lower, upper = functions[address], functions[link.a]
         device = topology.find(address)
         known = link.rated and lower.width and lower.max_speed and upper.max_speed and upper.max_width
         whole = known and lower.width == min(lower.max_width or 0, upper.max_width or 0) > 1
-        if device and device.kind in kinds and whole and not is_guest(bed):
+        if device and device.kind in kinds and whole and not is_guest(node):
             found.append(link)
     return found
 
@@ -52,13 +52,13 @@ def _links(bed: Bed, kinds: tuple[str, ...]) -> list[Link]:
 def narrow(kinds: tuple[str, ...]) -> Kind:
     """A link is trained at half its lanes or fewer."""
 
-    def draw(bed: Bed, chance: Random) -> Fault | None:
-        link = drawn(chance, _links(bed, kinds))
+    def draw(node: HealthyNode, chance: Random) -> Fault | None:
+        link = drawn(chance, _links(node, kinds))
         if link is None:
             return None
-        now = bed.snapshot.of(Pci)[link.b].width or 2
+        now = node.snapshot.of(Pci)[link.b].width or 2
         lanes = chance.choice([lanes for lanes in (1, 2, 4, 8) if lanes < now])
-        return _of_link(bed, link, "narrow", width(bed.snapshot, link.b, lanes), lanes / now)
+        return _of_link(node, link, "narrow", width(node.snapshot, link.b, lanes), lanes / now)
 
     return draw
 
@@ -66,32 +66,32 @@ def narrow(kinds: tuple[str, ...]) -> Kind:
 def slow(kinds: tuple[str, ...]) -> Kind:
     """A link runs one or two generations below the capability of both ends, under load."""
 
-    def draw(bed: Bed, chance: Random) -> Fault | None:
-        functions = bed.snapshot.of(Pci)
+    def draw(node: HealthyNode, chance: Random) -> Fault | None:
+        functions = node.snapshot.of(Pci)
         able = {
             link.id: min(functions[link.a].max_speed or 0, functions[link.b].max_speed or 0)
-            for link in _links(bed, kinds)
+            for link in _links(node, kinds)
         }
-        link = drawn(chance, [link for link in _links(bed, kinds) if (generation(able[link.id]) or 0) > 2])
+        link = drawn(chance, [link for link in _links(node, kinds) if (generation(able[link.id]) or 0) > 2])
         if link is None:
             return None
         now = speed_of((generation(able[link.id]) or 3) - chance.choice([1, 2]))
-        return _of_link(bed, link, "slow", speed(bed.snapshot, link.b, now, bed.now), now / able[link.id])
+        return _of_link(node, link, "slow", speed(node.snapshot, link.b, now, node.now), now / able[link.id])
 
     return draw
 
 
-def _of_link(bed: Bed, link: Link, what: str, edit: Edit, left: float) -> Fault:
-    device = bed.snapshot.topology.find(link.b)
+def _of_link(node: HealthyNode, link: Link, what: str, edit: Edit, left: float) -> Fault:
+    device = node.snapshot.topology.find(link.b)
     code = _CODES.get(device.kind if device else "", f"pcie-link-{what}")
-    card = [key for key in bed.snapshot.of(Pci) if card_of(key) == card_of(link.b)]
-    about = frozenset(name for key in card for name in names_of(bed.snapshot, key)) | below(bed, link.b)
+    card = [key for key in node.snapshot.of(Pci) if card_of(key) == card_of(link.b)]
+    about = frozenset(name for key in card for name in names_of(node.snapshot, key)) | below(node, link.b)
     return Fault(code, frozenset({link.b}), about, edit, both_ways(link.a, link.b, left), 1 - left)
 
 
-def nvlinks_down(bed: Bed, chance: Random) -> Fault | None:
+def nvlinks_down(node: HealthyNode, chance: Random) -> Fault | None:
     """One to four NVLinks of a GPU are inactive. Their ends at another GPU are inactive too."""
-    snapshot = bed.snapshot
+    snapshot = node.snapshot
     made = gpu_links(snapshot.facts)
     reported = snapshot.of(GpuLink)
     links = {
@@ -106,110 +106,110 @@ def nvlinks_down(bed: Bed, chance: Random) -> Fault | None:
     ends = sorted(key for key, link in links.items() if link.id in down)
     gpus = sorted({key.partition("/")[0] for key in ends})
     edit = together(*(inactive(snapshot, one, [key for key in ends if key.startswith(f"{one}/")]) for one in gpus))
-    about = frozenset(name for one in gpus for name in _names(bed, one))
+    about = frozenset(name for one in gpus for name in _names(node, one))
     return Fault("nvlink-inactive", about, about, edit, Loss(down=frozenset(down)), len(down) / len(own))
 
 
-def _names(bed: Bed, gpu: str) -> list[str]:
-    fact = bed.snapshot.of(Gpu).get(gpu)
-    return [gpu, *(names_of(bed.snapshot, fact.address) if fact and fact.address else ())]
+def _names(node: HealthyNode, gpu: str) -> list[str]:
+    fact = node.snapshot.of(Gpu).get(gpu)
+    return [gpu, *(names_of(node.snapshot, fact.address) if fact and fact.address else ())]
 
 
-def gpu_gone(bed: Bed, chance: Random) -> Fault | None:
+def gpu_gone(node: HealthyNode, chance: Random) -> Fault | None:
     """A GPU is no longer on the bus. Another source must give the expected number of GPUs."""
-    node = bed.snapshot.of(Node).get("node")
-    known = node is not None and bed.origin != "dumps" and has_expected_count(bed.snapshot, node)
-    gpus = [key for key, function in bed.snapshot.of(Pci).items() if kind_of(function) == "gpu"]
+    facts = node.snapshot.of(Node).get("node")
+    known = facts is not None and node.origin != "dumps" and has_expected_count(node.snapshot, facts)
+    gpus = [key for key, function in node.snapshot.of(Pci).items() if kind_of(function) == "gpu"]
     address = drawn(chance, gpus) if known else None
     if address is None:
         return None
-    names = frozenset(names_of(bed.snapshot, address))
+    names = frozenset(names_of(node.snapshot, address))
     return Fault("gpu-missing", frozenset({"node"}), names, without(names))
 
 
-def device_lost(bed: Bed, chance: Random) -> Fault | None:
+def device_lost(node: HealthyNode, chance: Random) -> Fault | None:
     """A GPU, NIC or disk with one function is in the list but does not answer."""
     codes = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-degraded"}
-    cards = [card_of(key) for key in bed.snapshot.of(Pci)]
-    link = drawn(chance, [link for link in _links(bed, _DEVICES) if cards.count(card_of(link.b)) == 1])
-    device = bed.snapshot.topology.find(link.b) if link else None
+    cards = [card_of(key) for key in node.snapshot.of(Pci)]
+    link = drawn(chance, [link for link in _links(node, _DEVICES) if cards.count(card_of(link.b)) == 1])
+    device = node.snapshot.topology.find(link.b) if link else None
     if link is None or device is None:
         return None
-    about = frozenset(names_of(bed.snapshot, link.b))
-    gpus = [gpu.key for gpu in bed.snapshot.of(Gpu).values() if gpu.address == link.b]
+    about = frozenset(names_of(node.snapshot, link.b))
+    gpus = [gpu.key for gpu in node.snapshot.of(Gpu).values() if gpu.address == link.b]
     edit = together(remove_fields(Pci, link.b, "width", "speed"), set_fields(Pci, link.b, lost=True), without(gpus))
     edits = [set_fields(Gpu, key, address=link.b, failure="GPU is lost") for key in gpus]
-    down = [set_fields(Port, key, state="DOWN", physical_state="Disabled") for key in _ports_of(bed, link.b)]
+    down = [set_fields(Port, key, state="DOWN", physical_state="Disabled") for key in _ports_of(node, link.b)]
     return Fault(codes[device.kind], frozenset({link.b}), about, together(edit, *edits, *down))
 
 
-def _ports_of(bed: Bed, address: str) -> list[str]:
-    names = names_of(bed.snapshot, address)
-    return [key for key, port in bed.snapshot.of(Port).items() if port.device in names]
+def _ports_of(node: HealthyNode, address: str) -> list[str]:
+    names = names_of(node.snapshot, address)
+    return [key for key, port in node.snapshot.of(Port).items() if port.device in names]
 
 
-def bus_errors(bed: Bed, chance: Random) -> Fault | None:
+def bus_errors(node: HealthyNode, chance: Random) -> Fault | None:
     """A link has uncorrectable errors since boot."""
-    counted_on = [link for link in _links(bed, (*_UPLINK, *_DEVICES)) if link.b in bed.snapshot.observed]
-    link = drawn(chance, counted_on if bed.origin != "dumps" else [])
+    counted_on = [link for link in _links(node, (*_UPLINK, *_DEVICES)) if link.b in node.snapshot.observed]
+    link = drawn(chance, counted_on if node.origin != "dumps" else [])
     if link is None:
         return None
-    edit = measured(link.b, chance.choice(["aer_nonfatal", "aer_fatal"]), chance.randint(1, 5), bed.now)
-    return Fault("pcie-errors", frozenset({link.b}), frozenset(names_of(bed.snapshot, link.b)), edit)
+    edit = measured(link.b, chance.choice(["aer_nonfatal", "aer_fatal"]), chance.randint(1, 5), node.now)
+    return Fault("pcie-errors", frozenset({link.b}), frozenset(names_of(node.snapshot, link.b)), edit)
 
 
-def port_down(bed: Bed, chance: Random) -> Fault | None:
+def port_down(node: HealthyNode, chance: Random) -> Fault | None:
     """A fabric port has lost its cable."""
-    key = drawn(chance, _fabric(bed))
+    key = drawn(chance, _fabric(node))
     if key is None:
         return None
-    nets = [set_fields(Net, net, carrier=False) for net in _net(bed, key)]
+    nets = [set_fields(Net, net, carrier=False) for net in _net(node, key)]
     edit = together(set_fields(Port, key, state="DOWN", physical_state="Polling"), *nets)
-    return Fault("nic-port-down", frozenset({key}), _port_names(bed, key), edit)
+    return Fault("nic-port-down", frozenset({key}), _port_names(node, key), edit)
 
 
-def port_slow(bed: Bed, chance: Random) -> Fault | None:
+def port_slow(node: HealthyNode, chance: Random) -> Fault | None:
     """A fabric port runs at half or a quarter of its rate."""
-    key = drawn(chance, [key for key in _fabric(bed) if bed.snapshot.of(Port)[key].rate])
+    key = drawn(chance, [key for key in _fabric(node) if node.snapshot.of(Port)[key].rate])
     if key is None:
         return None
     left = chance.choice([0.25, 0.5])
-    rate = bed.snapshot.of(Port)[key].rate or 0.0
-    nets = [(net, bed.snapshot.of(Net)[net].speed) for net in _net(bed, key)]
+    rate = node.snapshot.of(Port)[key].rate or 0.0
+    nets = [(net, node.snapshot.of(Net)[net].speed) for net in _net(node, key)]
     edits = [set_fields(Net, net, speed=speed * left) for net, speed in nets if speed]
     edit = together(set_fields(Port, key, rate=rate * left), *edits)
-    return Fault("nic-rate-low", frozenset({key}), _port_names(bed, key), edit, size=1 - left)
+    return Fault("nic-rate-low", frozenset({key}), _port_names(node, key), edit, size=1 - left)
 
 
-def _fabric(bed: Bed) -> list[str]:
+def _fabric(node: HealthyNode) -> list[str]:
     """Active RDMA ports of a known role, most of whose equals are active too."""
-    snapshot = bed.snapshot
+    snapshot = node.snapshot
     ports = [port for port in snapshot.of(Port).values() if real(snapshot, port) and up(port)]
     return [
         port.key for port in ports if role_of(snapshot, port) and len(cohort(snapshot, port)) > _SMALLEST_COHORT + 1
     ]
 
 
-def _net(bed: Bed, port: str) -> list[str]:
-    net = bed.snapshot.of(Port)[port].netdev
-    return [net] if net and net in bed.snapshot.of(Net) else []
+def _net(node: HealthyNode, port: str) -> list[str]:
+    net = node.snapshot.of(Port)[port].netdev
+    return [net] if net and net in node.snapshot.of(Net) else []
 
 
-def _port_names(bed: Bed, port: str) -> frozenset[str]:
-    device = bed.snapshot.of(Port)[port].device or port
-    adapter = bed.snapshot.of(Rdma).get(device)
+def _port_names(node: HealthyNode, port: str) -> frozenset[str]:
+    device = node.snapshot.of(Port)[port].device or port
+    adapter = node.snapshot.of(Rdma).get(device)
     return frozenset(
-        {port, device, *_net(bed, port), *(names_of(bed.snapshot, adapter.address or "") if adapter else ())}
+        {port, device, *_net(node, port), *(names_of(node.snapshot, adapter.address or "") if adapter else ())}
     )
 
 
-def nvme_dead(bed: Bed, chance: Random) -> Fault | None:
+def nvme_dead(node: HealthyNode, chance: Random) -> Fault | None:
     """The driver has removed a disk after a failure."""
-    key = drawn(chance, [key for key, disk in bed.snapshot.of(Nvme).items() if disk.state == "live"])
+    key = drawn(chance, [key for key, disk in node.snapshot.of(Nvme).items() if disk.state == "live"])
     if key is None:
         return None
-    address = bed.snapshot.of(Nvme)[key].address or key
-    names = frozenset(names_of(bed.snapshot, address))
+    address = node.snapshot.of(Nvme)[key].address or key
+    names = frozenset(names_of(node.snapshot, address))
     return Fault("storage-degraded", frozenset({key}), names, set_fields(Nvme, key, state="dead"))
 
 

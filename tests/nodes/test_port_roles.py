@@ -7,8 +7,8 @@ from functools import cache
 
 import pytest
 
-from bench.accuracy.beds import Bed, bed_of
 from bench.accuracy.edits import Edit, names_of, set_fields, together, without
+from bench.accuracy.healthy_nodes import HealthyNode, node_of
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Net, Pci, Port, Rdma
 from linkgauge.models.facts.records import Record
@@ -21,13 +21,13 @@ FABRIC = tuple(f"mlx5_{number}/1" for number in range(2, 10))
 
 
 @cache
-def bed(name: str = "hgx-h100") -> Bed:
-    return bed_of(name)
+def node(name: str = "hgx-h100") -> HealthyNode:
+    return node_of(name)
 
 
 def report(*edits: Edit, name: str = "hgx-h100", site: Site | None = None) -> Report:
-    records = together(*edits)(list(bed(name).records))
-    return evaluate(assemble(records, site or Site(), bed(name).now, origin=bed(name).origin))
+    records = together(*edits)(list(node(name).records))
+    return evaluate(assemble(records, site or Site(), node(name).now, origin=node(name).origin))
 
 
 def severities(found: Report, code: str) -> dict[str, str]:
@@ -43,7 +43,7 @@ def half(*ports: str) -> Edit:
 
 
 def removed_gpu() -> Edit:
-    return without(names_of(bed().snapshot, "0000:1b:00.0"))
+    return without(names_of(node().snapshot, "0000:1b:00.0"))
 
 
 @pytest.mark.parametrize("ports", [FABRIC[:1], FABRIC[:5], FABRIC])
@@ -117,12 +117,12 @@ def test_a_nic_is_not_moved_because_its_neighbours_are_down() -> None:
     site = Site(machine=(Machine(name="ours", source="here", product="SYS-821GE-TNHR", rdma=10),))
     there = FABRIC[4:]
     devices = [port.partition("/")[0] for port in there]
-    addresses = [str(bed().snapshot.of(Rdma)[name].address) for name in devices]
+    addresses = [str(node().snapshot.of(Rdma)[name].address) for name in devices]
     faults = {
         "down": down(*there),
         "no driver": without([*devices, *there]),
         "no answer": together(*(set_fields(Pci, address, lost=True) for address in addresses)),
-        "gone": without([name for address in addresses for name in names_of(bed().snapshot, address)]),
+        "gone": without([name for address in addresses for name in names_of(node().snapshot, address)]),
     }
     for what, edit in faults.items():
         assert [one.message for one in report(edit, site=site).findings if one.code == "nic-numa-remote"] == [], what

@@ -1,12 +1,12 @@
-"""Causes that were taken for several, and several that were taken for one: found by bench/accuracy/judge.py."""
+"""One cause that was taken for several, and several that were taken for one (bench/accuracy/fault_injection.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from bench.accuracy.beds import Bed, bed_of
 from bench.accuracy.edits import inactive, remove_fields, together
 from bench.accuracy.edits import set_fields as altered
+from bench.accuracy.healthy_nodes import HealthyNode, node_of
 from bench.accuracy.measured import report_on
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Pci, Port
@@ -36,14 +36,14 @@ def gpus_under_one_switch(switch: int, gpus: int) -> list[Record]:
     return said
 
 
-def mesh_without(bed: Bed, gpu: str, *numbers: int) -> list[Finding]:
+def mesh_without(node: HealthyNode, gpu: str, *numbers: int) -> list[Finding]:
     """What is said of a mesh of GPUs where links of one are down, and so the other ends of these."""
-    ends = gpu_links(bed.snapshot.facts)
+    ends = gpu_links(node.snapshot.facts)
     down = {ends[f"{gpu}/nvlink{number}"].id for number in numbers}
-    keys = [key for key, link in ends.items() if link.id in down and key in bed.snapshot.of(GpuLink)]
+    keys = [key for key, link in ends.items() if link.id in down and key in node.snapshot.of(GpuLink)]
     gpus = sorted({key.partition("/")[0] for key in keys})
-    edit = together(*(inactive(bed.snapshot, one, [key for key in keys if key.startswith(f"{one}/")]) for one in gpus))
-    return [one for one in report_on(edit(list(bed.records)), bed.now).findings if one.severity != "info"]
+    edit = together(*(inactive(node.snapshot, one, [key for key in keys if key.startswith(f"{one}/")]) for one in gpus))
+    return [one for one in report_on(edit(list(node.records)), node.now).findings if one.severity != "info"]
 
 
 def test_both_directions_between_two_gpus_are_one_cause() -> None:
@@ -57,7 +57,7 @@ def test_both_directions_between_two_gpus_are_one_cause() -> None:
 
 
 def test_a_link_between_two_gpus_is_one_finding() -> None:
-    (found,) = mesh_without(bed_of("perlmutter"), "gpu1", 5)
+    (found,) = mesh_without(node_of("perlmutter"), "gpu1", 5)
     assert (found.code, found.subject) == ("nvlink-inactive", "0000:41:00.0")
     assert "1 of 12 NVLinks inactive" in found.message
     assert "their other ends are at gpu" in found.message
@@ -65,7 +65,7 @@ def test_a_link_between_two_gpus_is_one_finding() -> None:
 
 
 def test_a_gpu_that_lost_links_to_all_its_peers_is_one_finding() -> None:
-    (found,) = mesh_without(bed_of("perlmutter"), "gpu2", *range(12))
+    (found,) = mesh_without(node_of("perlmutter"), "gpu2", *range(12))
     assert (found.code, found.subject) == ("nvlink-inactive", "0000:82:00.0")
     assert "their other ends are at gpu0, gpu1, gpu3" in found.message
 
@@ -109,8 +109,8 @@ def test_a_healthy_pair_below_a_switch_is_not_counted_among_slow_ones() -> None:
 
 
 def test_the_port_of_a_nic_that_is_gone_is_no_second_finding() -> None:
-    bed = bed_of("hgx-h100")
+    node = node_of("hgx-h100")
     down = altered(Port, "mlx5_2/1", state="DOWN", physical_state="Disabled")
-    assert grave(report_on(down(list(bed.records)), bed.now)) == [("nic-port-down", "mlx5_2/1")]
+    assert grave(report_on(down(list(node.records)), node.now)) == [("nic-port-down", "mlx5_2/1")]
     lost = together(down, remove_fields(Pci, "0000:1c:00.0", "speed", "width"), altered(Pci, "0000:1c:00.0", lost=True))
-    assert grave(report_on(lost(list(bed.records)), bed.now)) == [("nic-missing", "0000:1c:00.0")]
+    assert grave(report_on(lost(list(node.records)), node.now)) == [("nic-missing", "0000:1c:00.0")]

@@ -9,8 +9,8 @@ from functools import cache
 
 import pytest
 
-from bench.accuracy.beds import bed_of
 from bench.accuracy.faults import Case
+from bench.accuracy.healthy_nodes import node_of
 from bench.accuracy.silence.outcomes import broken, cases_of, judged
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.report import Report
@@ -54,18 +54,18 @@ LISTED = (
 
 @cache
 def healthy(node: str) -> Report:
-    return evaluate(broken(bed_of(node), []))
+    return evaluate(broken(node_of(node), []))
 
 
 @cache
 def cases(node: str) -> tuple[Case, ...]:
-    return tuple(cases_of(bed_of(node), "*", quick=True))
+    return tuple(cases_of(node_of(node), "*", quick=True))
 
 
 def outcomes(node: str, kind: str) -> set[str]:
     """What the reports say of the fault at one of equal places and at all of them. Nothing else is reported."""
-    bed = bed_of(node)
-    results = [judged(bed, healthy(node), case) for case in cases(node) if case.kind == kind]
+    healthy_node = node_of(node)
+    results = [judged(healthy_node, healthy(node), case) for case in cases(node) if case.kind == kind]
     assert results
     assert [result.extra for result in results if result.extra] == []
     return {result.outcome for result in results}

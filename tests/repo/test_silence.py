@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from bench.accuracy.beds import Bed, bed_of
 from bench.accuracy.edits import measured, set_fields, together
 from bench.accuracy.faults import Case
+from bench.accuracy.healthy_nodes import HealthyNode, node_of
 from bench.accuracy.silence.outcomes import broken, cases_of, failures, judged
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Nvme
 
-BED = bed_of("server-raid")
+NODE = node_of("server-raid")
 DEAD = Case(
     "a disk", "nvme0", set_fields(Nvme, "nvme0", state="dead"), frozenset({"storage-degraded"}), frozenset({"nvme0"})
 )
 
 
-def judge(case: Case, bed: Bed = BED) -> tuple[str, tuple[str, ...]]:
-    result = judged(bed, evaluate(broken(bed, [])), case)
+def judge(case: Case, node: HealthyNode = NODE) -> tuple[str, tuple[str, ...]]:
+    result = judged(node, evaluate(broken(node, [])), case)
     return result.outcome, result.extra
 
 
@@ -36,41 +36,43 @@ def test_outcomes() -> None:
 
 def test_listed_values_are_no_miss() -> None:
     """The only network card of its kind: nothing says how many lanes it should have."""
-    for case in cases_of(bed_of("gh200"), "PCIe width of a nvme: both", quick=False):
-        assert judge(case, bed_of("gh200"))[0] == "uncorroborated"
-        assert judge(replace(case, words=("colour",)), bed_of("gh200"))[0] == "missed"
+    for case in cases_of(node_of("gh200"), "PCIe width of a nvme: both", quick=False):
+        assert judge(case, node_of("gh200"))[0] == "uncorroborated"
+        assert judge(replace(case, words=("colour",)), node_of("gh200"))[0] == "missed"
 
 
 def test_every_place_is_enumerated() -> None:
-    bed = bed_of("hgx-h100")
-    gpus = {gpu.address for gpu in bed.snapshot.of(Gpu).values()}
+    node = node_of("hgx-h100")
+    gpus = {gpu.address for gpu in node.snapshot.of(Gpu).values()}
     for kind in ("PCIe width of a gpu: trained", "PCIe speed of a gpu: both", "removal of a gpu", "log: Xid 79 once"):
-        cases = cases_of(bed, kind, quick=False)
+        cases = cases_of(node, kind, quick=False)
         assert {case.place for case in cases if case.devices == 1} == gpus, kind
         assert [case.devices for case in cases if case.devices > 1] == [8], kind
-    assert {case.place for case in cases_of(bed, "a disk is dead", quick=False)} >= bed.snapshot.of(Nvme).keys()
-    assert len({case.place for case in cases_of(bed, "one nvlink link down", quick=False)}) == 8 * 18 + 1
+    assert {case.place for case in cases_of(node, "a disk is dead", quick=False)} >= node.snapshot.of(Nvme).keys()
+    assert len({case.place for case in cases_of(node, "one nvlink link down", quick=False)}) == 8 * 18 + 1
 
 
 def test_quick_takes_one_of_equal_devices_and_all_at_once() -> None:
-    cases = cases_of(bed_of("hgx-h100"), "removal of a gpu", quick=True)
+    cases = cases_of(node_of("hgx-h100"), "removal of a gpu", quick=True)
     assert [case.devices for case in cases] == [1, 8]
 
 
 def test_counters_grow_from_an_earlier_value() -> None:
     """In an hour: the earlier value is in the past of the snapshot. Since boot: there is none."""
     name = "counter symbol_error"
-    now, since = (cases_of(BED, f"{name} {when}", quick=True)[0] for when in ("in an hour", "since boot"))
-    assert [one.value for one in broken(BED, [now]).past] == [0.0]
-    assert broken(BED, [since]).past == ()
-    grown = measured(since.place, "symbol_error", 240_000.0, BED.now)
-    assert broken(BED, [since]).observed[since.place] == broken(BED, [replace(since, edit=grown)]).observed[since.place]
+    now, since = (cases_of(NODE, f"{name} {when}", quick=True)[0] for when in ("in an hour", "since boot"))
+    assert [one.value for one in broken(NODE, [now]).past] == [0.0]
+    assert broken(NODE, [since]).past == ()
+    grown = measured(since.place, "symbol_error", 240_000.0, NODE.now)
+    assert (
+        broken(NODE, [since]).observed[since.place] == broken(NODE, [replace(since, edit=grown)]).observed[since.place]
+    )
 
 
 def test_limits() -> None:
-    healthy = evaluate(broken(BED, []))
-    good, wrong = judged(BED, healthy, DEAD), judged(BED, healthy, replace(DEAD, subjects=frozenset({"nvme3"})))
-    missed = judged(BED, healthy, replace(DEAD, edit=list))
+    healthy = evaluate(broken(NODE, []))
+    good, wrong = judged(NODE, healthy, DEAD), judged(NODE, healthy, replace(DEAD, subjects=frozenset({"nvme3"})))
+    missed = judged(NODE, healthy, replace(DEAD, edit=list))
     assert list(failures([good] * 99 + [missed], [])) == []
     assert list(failures([good] * 98 + [missed] * 2, [])) == ["2 of 100 faults are missed"]
     assert list(failures([good, wrong], [])) == ["1 faults are misnamed"]
@@ -88,15 +90,15 @@ def test_limits() -> None:
 )
 def test_named_or_listed(node: str, kind: str, outcome: str) -> None:
     """Values of equal GPUs, and values for which the node has no evidence."""
-    bed = bed_of(node)
-    case = next(one for one in cases_of(bed, kind, quick=True) if one.devices == 1)
-    assert judge(case, bed) == (outcome, ())
+    healthy_node = node_of(node)
+    case = next(one for one in cases_of(healthy_node, kind, quick=True) if one.devices == 1)
+    assert judge(case, healthy_node) == (outcome, ())
 
 
 @pytest.mark.slow
 def test_trained_links_are_named() -> None:
     """A link below what both ends support, on any node: always named, and nothing else."""
     for name in ("hgx-h100", "mi300x", "xe9680"):
-        bed = bed_of(name)
-        for case in cases_of(bed, "PCIe width of a *: trained", quick=True):
-            assert judge(case, bed) == ("named", ()), (name, case.kind, case.place)
+        node = node_of(name)
+        for case in cases_of(node, "PCIe width of a *: trained", quick=True):
+            assert judge(case, node) == ("named", ()), (name, case.kind, case.place)

@@ -6,8 +6,8 @@ from random import Random
 from typing import Any
 
 from bench.accuracy import conditions, states
-from bench.accuracy.beds import Bed
 from bench.accuracy.faults import Case, Cases, Kind
+from bench.accuracy.healthy_nodes import HealthyNode
 from linkgauge.models.rules.host.counts import GPUS
 
 # Words for the value in coverage, for the faults of states.py and conditions.py.
@@ -55,16 +55,16 @@ class _Each(Random):
         return bool(self.path)
 
 
-def drawn_cases(bed: Bed) -> Cases:
+def drawn_cases(node: HealthyNode) -> Cases:
     """All places and sizes of the faults in states.py and conditions.py."""
     for name, kind in {**states.KINDS, **conditions.KINDS}.items():
-        yield from _all_draws(bed, name, kind)
+        yield from _all_draws(node, name, kind)
 
 
-def _all_draws(bed: Bed, name: str, kind: Kind) -> Cases:
+def _all_draws(node: HealthyNode, name: str, kind: Kind) -> Cases:
     each = _Each()
     while True:
-        fault = kind(bed, each)
+        fault = kind(node, each)
         if fault is not None:
             option = "/".join(map(str, each.path[1:]))
             place = min(fault.subjects - {"node"} or fault.about or {"node"})

@@ -8,9 +8,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.accuracy.beds import Bed
 from bench.accuracy.edits import Edit, measured, names_of, together, without
 from bench.accuracy.faults import Case, Cases, is_guest
+from bench.accuracy.healthy_nodes import HealthyNode
 from bench.accuracy.silence.every_device import link_cases
 from bench.accuracy.silence.every_value import names_at
 from linkgauge.models.facts.gpu import Gpu
@@ -37,45 +37,45 @@ class _Line(Struct, frozen=True):
     removes: str = ""
 
 
-def log_cases(bed: Bed) -> Cases:
+def log_cases(node: HealthyNode) -> Cases:
     """Each line of log_lines.toml about each device that can have it; each Xid once and eight times."""
-    if bed.origin == "dumps":
+    if node.origin == "dumps":
         return
-    functions = bed.snapshot.of(Pci)
+    functions = node.snapshot.of(Pci)
     for row in read_tables((Path(__file__).parent / "log_lines.toml").read_bytes(), dict[str, tuple[_Line, ...]])[
         "line"
     ]:
-        for place in _places(bed, row.about):
-            net = _net_at(bed, place)
+        for place in _places(node, row.about):
+            net = _net_at(node, place)
             if not _writes(functions.get(place), row.text) or ("eth7" in row.text and net is None):
                 continue
             port = functions[place].parent if place in functions else None
             number = place.lstrip("abcdefghijklmnopqrstuvwxyz")
             subject = port if row.about == ("port",) and port else place
             text = row.text.replace("{n}", number).replace("{}", subject).replace("eth7", net or "")
-            edits = [_logged(bed, text, row.times)]
-            edits += _counted(bed, place, row.counter)
+            edits = [_logged(node, text, row.times)]
+            edits += _counted(node, place, row.counter)
             if row.removes:
-                edits.append(without(_gone_with(bed, place, row.removes)))
-            names = names_at(bed, place) | {port or place, f"cpu{number}", "node"}
+                edits.append(without(_gone_with(node, place, row.removes)))
+            names = names_at(node, place) | {port or place, f"cpu{number}", "node"}
             if row.removes:
                 names |= set(functions_above(place, functions))
             words = ("gpu",) if row.removes == "driver" else ()
             yield Case(f"log: {row.name}", place, together(*edits), frozenset(row.codes), names, words)
-    for place in _places(bed, ("gpu",)):
+    for place in _places(node, ("gpu",)):
         if functions[place].vendor != NVIDIA:
             continue
-        names = frozenset(names_of(bed.snapshot, place))
+        names = frozenset(names_of(node.snapshot, place))
         for code in _XIDS:
             text = f"NVRM: Xid (PCI:{place.rpartition('.')[0]}): {code}, pid=1, what happened"
             for times, how in ((1, "once"), (8, "eight times")):
-                edit, info = _logged(bed, text, times), times == 1  # the driver asks for no recovery: it excuses one
+                edit, info = _logged(node, text, times), times == 1  # the driver asks for no recovery: it excuses one
                 yield Case(f"log: Xid {code} {how}", place, edit, _XID_CODES, names, info=info)
-    for case in link_cases(bed):
-        if "width" in case.kind and case.kind.endswith("both") and not is_guest(bed):
+    for case in link_cases(node):
+        if "width" in case.kind and case.kind.endswith("both") and not is_guest(node):
             line = f"pci {case.place}: 7.876 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x1 link at "
             line += f"{functions[case.place].parent} (capable of 252.048 Gb/s with 16.0 GT/s PCIe x16 link)"
-            edit = together(case.edit, _logged(bed, line, 1))
+            edit = together(case.edit, _logged(node, line, 1))
             yield replace(case, kind=f"{case.kind}, and the log says so", edit=edit)
 
 
@@ -87,41 +87,41 @@ def _writes(function: Pci | None, text: str) -> bool:
     return not other_nic and not ("NVRM" in text and function.vendor != NVIDIA)
 
 
-def _counted(bed: Bed, place: str, quantity: str) -> list[Edit]:
+def _counted(node: HealthyNode, place: str, quantity: str) -> list[Edit]:
     """The counter of the same errors, if there is one."""
-    counted = [one for one in bed.snapshot.observed.get(place, ()) if one.quantity == quantity]
-    return [measured(place, quantity, one.value + 50_000, bed.now, one.unit, one.busy) for one in counted]
+    counted = [one for one in node.snapshot.observed.get(place, ()) if one.quantity == quantity]
+    return [measured(place, quantity, one.value + 50_000, node.now, one.unit, one.busy) for one in counted]
 
 
-def _gone_with(bed: Bed, place: str, what: str) -> list[str]:
+def _gone_with(node: HealthyNode, place: str, what: str) -> list[str]:
     """The names of what is no longer there: the device, or only what the driver of a GPU says of it."""
     if what == "device":
-        card = [key for key in bed.snapshot.of(Pci) if card_of(key) == card_of(place)]
-        return [name for key in card for name in names_of(bed.snapshot, key)]
-    return [gpu.key for gpu in bed.snapshot.of(Gpu).values() if gpu.address == place]
+        card = [key for key in node.snapshot.of(Pci) if card_of(key) == card_of(place)]
+        return [name for key in card for name in names_of(node.snapshot, key)]
+    return [gpu.key for gpu in node.snapshot.of(Gpu).values() if gpu.address == place]
 
 
-def _net_at(bed: Bed, address: str) -> str | None:
+def _net_at(node: HealthyNode, address: str) -> str | None:
     """The network device of a NIC. None: it has none."""
-    return next((net.key for net in bed.snapshot.of(Net).values() if net.address == address), None)
+    return next((net.key for net in node.snapshot.of(Net).values() if net.address == address), None)
 
 
-def _places(bed: Bed, about: Sequence[str]) -> Sequence[str]:
+def _places(node: HealthyNode, about: Sequence[str]) -> Sequence[str]:
     """The devices that a line can be about."""
     if about == ("disk",):
-        return sorted(bed.snapshot.of(Nvme))
+        return sorted(node.snapshot.of(Nvme))
     if about == ("memory",):
-        return sorted({str(one.about) for one in bed.snapshot.observations if one.quantity == "ce_count"})
+        return sorted({str(one.about) for one in node.snapshot.observations if one.quantity == "ce_count"})
     if about == ("package",):
-        return sorted(bed.snapshot.of(Package))
+        return sorted(node.snapshot.of(Package))
     kinds = ("gpu", "nic", "nvme") if about == ("port",) else about
-    functions = bed.snapshot.of(Pci)
-    return [address for address in bed.snapshot.topology.link_below if kind_of(functions[address]) in kinds]
+    functions = node.snapshot.of(Pci)
+    return [address for address in node.snapshot.topology.link_below if kind_of(functions[address]) in kinds]
 
 
-def _logged(bed: Bed, text: str, times: int) -> Edit:
+def _logged(node: HealthyNode, text: str, times: int) -> Edit:
     """Equal lines in the last 80 minutes."""
-    lines = [(bed.now - 4800 + 4700 * n / max(times - 1, 1), text) for n in range(times)]
+    lines = [(node.now - 4800 + 4700 * n / max(times - 1, 1), text) for n in range(times)]
 
     def edit(records: list[Record]) -> list[Record]:
         return [*records, *group_events(lines, "dev/kmsg")]

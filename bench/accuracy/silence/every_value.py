@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bench.accuracy.beds import Bed
 from bench.accuracy.conditions import host_cases
 from bench.accuracy.edits import lowered, measured, names_of, set_fields, together
 from bench.accuracy.faults import Case, Cases
+from bench.accuracy.healthy_nodes import HealthyNode
 from linkgauge.models.facts.counters import ERRORS
 from linkgauge.models.facts.gpu import Gpu, GpuPair
 from linkgauge.models.facts.machine import Net, Node, Pci, Port
@@ -51,23 +51,23 @@ _CODES: Sequence[tuple[tuple[str, ...], frozenset[str]]] = (
 )
 
 
-def counter_cases(bed: Bed) -> Cases:
+def counter_cases(node: HealthyNode) -> Cases:
     """Each counter of each device: a high count since boot, and the same rate in the last hour."""
-    node = bed.snapshot.of(Node)["node"]
-    up = (bed.now - node.booted) / _HOUR if node.booted else 24.0
+    facts = node.snapshot.of(Node)["node"]
+    up = (node.now - facts.booted) / _HOUR if facts.booted else 24.0
     wanted = ERRORS | _PER_HOUR.keys()
-    for one in bed.snapshot.observations:
+    for one in node.snapshot.observations:
         if not isinstance(one.about, str) or one.quantity not in wanted:
             continue
         steps = _PER_HOUR.get(one.quantity, _ANY_ERROR)
         codes = next(codes for begins, codes in _CODES if one.quantity.startswith(begins))
-        names = names_at(bed, one.about)
+        names = names_at(node, one.about)
         words = (one.quantity, "counter")
         for option, more in (("since boot", steps * up), ("in an hour", steps)):
-            if option == "since boot" and not node.booted:
+            if option == "since boot" and not facts.booted:
                 continue  # the count may be of years
-            past = (_before(one, bed.now - _HOUR),) if option == "in an hour" else ()
-            edit = measured(one.about, one.quantity, one.value + more, bed.now, one.unit, one.busy)
+            past = (_before(one, node.now - _HOUR),) if option == "in an hour" else ()
+            edit = measured(one.about, one.quantity, one.value + more, node.now, one.unit, one.busy)
             yield Case(f"counter {one.quantity} {option}", one.about, edit, codes, names, words, option, past)
 
 
@@ -77,17 +77,17 @@ def _before(one: Observation, at: float) -> Observation:
     )
 
 
-def names_at(bed: Bed, about: str) -> frozenset[str]:
+def names_at(node: HealthyNode, about: str) -> frozenset[str]:
     """All names of the counted device, and the port above it."""
-    gpu = bed.snapshot.of(Gpu).get(about)
+    gpu = node.snapshot.of(Gpu).get(about)
     places = (about, about.partition("/")[0], *([gpu.address] if gpu and gpu.address else []))
-    names = {name for place in places for name in names_of(bed.snapshot, place)}
-    device = bed.snapshot.topology.find(about.partition("/")[0])
-    function = bed.snapshot.of(Pci).get(device.id) if device else None
+    names = {name for place in places for name in names_of(node.snapshot, place)}
+    device = node.snapshot.topology.find(about.partition("/")[0])
+    function = node.snapshot.of(Pci).get(device.id) if device else None
     above = {function.key, function.parent} if function else set()
     ports = {name for key in (device.aliases if device else ()) for name in (key, f"{key}/1")}
-    ports |= {port.key for port in bed.snapshot.of(Port).values() if port.netdev == about}
-    ports |= {net.key for net in bed.snapshot.of(Net).values() if function and net.address == function.key}
+    ports |= {port.key for port in node.snapshot.of(Port).values() if port.netdev == about}
+    ports |= {net.key for net in node.snapshot.of(Net).values() if function and net.address == function.key}
     return frozenset(name for name in names | above | ports if name)
 
 
@@ -167,10 +167,10 @@ _GPU: Mapping[str, tuple[Callable[[Gpu], Mapping[str, Any]], frozenset[str], tup
 }
 
 
-def gpu_cases(bed: Bed) -> Cases:
+def gpu_cases(node: HealthyNode) -> Cases:
     """Each value of each GPU that its driver reports."""
-    for gpu in bed.snapshot.of(Gpu).values():
-        names = frozenset({gpu.key, *(names_of(bed.snapshot, gpu.address) if gpu.address else ())})
+    for gpu in node.snapshot.of(Gpu).values():
+        names = frozenset({gpu.key, *(names_of(node.snapshot, gpu.address) if gpu.address else ())})
         for what, (changed, codes, words) in _GPU.items():
             values = dict(changed(gpu))
             fault = values.pop("failure", None)
@@ -179,20 +179,20 @@ def gpu_cases(bed: Bed) -> Cases:
                 Gpu, gpu, **{name: value for name, value in values.items() if value or value in (False, ())}
             )
             edits += [set_fields(Gpu, gpu.key, failure=fault)] if fault else []
-            if what.startswith("BAR1") and gpu.address in bed.snapshot.of(Pci):
-                edits += lowered(Pci, bed.snapshot.of(Pci)[str(gpu.address)], bar1=256 * _MIB)
+            if what.startswith("BAR1") and gpu.address in node.snapshot.of(Pci):
+                edits += lowered(Pci, node.snapshot.of(Pci)[str(gpu.address)], bar1=256 * _MIB)
                 edits = edits if (gpu.bar1 or 0) > 256 * _MIB else []
             if what.startswith("busy"):
-                edits += [measured(gpu.key, "processes", 1, bed.now)] if edits else []
-            counted = bed.snapshot.observed.get(gpu.key, ())
+                edits += [measured(gpu.key, "processes", 1, node.now)] if edits else []
+            counted = node.snapshot.observed.get(gpu.key, ())
             edits += [
-                measured(gpu.key, one.quantity, values[one.quantity], bed.now)
+                measured(gpu.key, one.quantity, values[one.quantity], node.now)
                 for one in counted
                 if one.quantity.startswith("ecc_") and one.quantity in values
             ]
-            if edits and not (what == "corrected errors" and bed.origin == "dumps"):  # the count may be of years
+            if edits and not (what == "corrected errors" and node.origin == "dumps"):  # the count may be of years
                 yield Case(f"GPU: {what}", gpu.key, together(*edits), codes, names, words)
-    for pair in bed.snapshot.of(GpuPair).values():
+    for pair in node.snapshot.of(GpuPair).values():
         for field in ("read", "write", "nvlink"):
             if getattr(pair, field) == "ok":
                 ends = frozenset({pair.key, pair.a or "", pair.b or ""})
@@ -201,4 +201,4 @@ def gpu_cases(bed: Bed) -> Cases:
                 yield Case(f"GPU pair without peer {field}", pair.key, edit, codes, ends, ("peer", field))
 
 
-SOURCES: Sequence[Callable[[Bed], Cases]] = (counter_cases, gpu_cases, host_cases)
+SOURCES: Sequence[Callable[[HealthyNode], Cases]] = (counter_cases, gpu_cases, host_cases)

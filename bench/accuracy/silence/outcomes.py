@@ -1,7 +1,7 @@
 """What linkgauge says of each single fault: python -m bench.accuracy.silence
 
-Each node of beds.py gets each fault of each device, link, count, counter and log line, alone, and each fault of all
-equal devices at once (modules every_*.py). The result of a fault is one of:
+Each node of healthy_nodes.py gets each fault of each device, link, count, counter and log line, alone, and each fault
+of all equal devices at once (modules every_*.py). The result of a fault is one of:
 
 - named: a finding that the healthy node lacks has the right code and the right subject.
 - info: only a finding with severity info does.
@@ -27,8 +27,8 @@ from random import Random
 
 from msgspec import Struct
 
-from bench.accuracy.beds import Bed, described, real
 from bench.accuracy.faults import Case, group_of, whole_groups
+from bench.accuracy.healthy_nodes import HealthyNode, described, real
 from bench.accuracy.silence import every_device, every_log_line, every_value
 from bench.accuracy.silence.every_draw import drawn_cases
 from linkgauge.models.evaluate import evaluate
@@ -57,24 +57,24 @@ class Result(Struct, frozen=True):
     extra: tuple[str, ...] = ()
 
 
-def cases_of(bed: Bed, kinds: str, quick: bool) -> list[Case]:
+def cases_of(node: HealthyNode, kinds: str, quick: bool) -> list[Case]:
     """All faults of a node whose kind matches the pattern. Quick: one of equal devices, and all at once."""
-    singles = [case for make in SOURCES for case in make(bed)]
+    singles = [case for make in SOURCES for case in make(node)]
     singles = [case for case in singles if fnmatchcase(case.kind, kinds)]
-    groups = list(whole_groups(bed, singles))
+    groups = list(whole_groups(node, singles))
     if quick:
-        first = {(case.kind, case.option, group_of(bed, case.place)): case for case in reversed(singles)}
+        first = {(case.kind, case.option, group_of(node, case.place)): case for case in reversed(singles)}
         singles = list(first.values())
     return [*singles, *groups]
 
 
-def broken(bed: Bed, cases: Iterable[Case]) -> Snapshot:
+def broken(node: HealthyNode, cases: Iterable[Case]) -> Snapshot:
     """The node with these faults."""
-    records, past = list(bed.records), list[Observation]()
+    records, past = list(node.records), list[Observation]()
     for case in cases:
         records = case.edit(records)
         past += case.past
-    return assemble(records, Site(), bed.now, past=past, origin=bed.origin)
+    return assemble(records, Site(), node.now, past=past, origin=node.origin)
 
 
 def news(healthy: Report, report: Report) -> list[Finding]:
@@ -84,9 +84,9 @@ def news(healthy: Report, report: Report) -> list[Finding]:
     return [one for one in found if (one.code, one.subject, one.severity, one.message) not in known]
 
 
-def judged(bed: Bed, healthy: Report, case: Case) -> Result:
+def judged(node: HealthyNode, healthy: Report, case: Case) -> Result:
     """The result of one fault."""
-    snapshot = broken(bed, [case])
+    snapshot = broken(node, [case])
     report = evaluate(snapshot)
     new = news(healthy, report)
     hits = [one for one in new if one.code in case.codes and one.subject in case.subjects]
@@ -99,7 +99,7 @@ def judged(bed: Bed, healthy: Report, case: Case) -> Result:
         if one not in hits and one.severity != "info" and (one.code, one.subject) not in known
     ]
     extra = tuple(name for name in others if name.replace(" ", ":") not in explained)
-    result = partial(Result, bed.name, case.kind, case.place)
+    result = partial(Result, node.name, case.kind, case.place)
     if grave or (hits and case.info):
         return result("named", extra=extra)
     if hits:
@@ -150,28 +150,28 @@ def _why(healthy: Report, case: Case, claims: Sequence[Claim], new: Sequence[Fin
 
 
 @cache
-def beds() -> dict[str, Bed]:
+def nodes_by_name() -> dict[str, HealthyNode]:
     """The nodes by name. main() fills it before the processes start."""
     return {}
 
 
 def of_node(name: str, kinds: str, quick: bool) -> list[Result]:
     """The results of all faults of a node."""
-    bed = beds()[name]
-    healthy = evaluate(broken(bed, []))
-    return [judged(bed, healthy, case) for case in cases_of(bed, kinds, quick)]
+    node = nodes_by_name()[name]
+    healthy = evaluate(broken(node, []))
+    return [judged(node, healthy, case) for case in cases_of(node, kinds, quick)]
 
 
 def pairs_of(name: str, count: int, kinds: str, seed: int) -> list[str]:
     """What two faults at once change, for this number of random pairs of a node that share no device."""
-    bed, chance = beds()[name], Random(f"{seed} {name}")
-    healthy = evaluate(broken(bed, []))
-    cases = [case for case in cases_of(bed, kinds, quick=False) if case.devices == 1]
+    node, chance = nodes_by_name()[name], Random(f"{seed} {name}")
+    healthy = evaluate(broken(node, []))
+    cases = [case for case in cases_of(node, kinds, quick=False) if case.devices == 1]
     wrong = []
     for _ in range(count):
-        if pair := _drawn_pair(bed, cases, chance):
-            alone = [news(healthy, evaluate(broken(bed, [case]))) for case in pair]
-            report = evaluate(broken(bed, pair))
+        if pair := _drawn_pair(node, cases, chance):
+            alone = [news(healthy, evaluate(broken(node, [case]))) for case in pair]
+            report = evaluate(broken(node, pair))
             both = news(healthy, report)
             bare = {one.subject for one in report.coverage.uncorroborated}
             where = " + ".join(f"{case.kind} {case.place}" for case in pair)
@@ -179,15 +179,17 @@ def pairs_of(name: str, count: int, kinds: str, seed: int) -> list[str]:
     return wrong
 
 
-def _drawn_pair(bed: Bed, cases: Sequence[Case], chance: Random) -> tuple[Case, Case] | None:
+def _drawn_pair(node: HealthyNode, cases: Sequence[Case], chance: Random) -> tuple[Case, Case] | None:
     for _ in range(_TRIES if len(cases) > 1 else 0):
         one, other = chance.sample(cases, 2)
-        if not (_affected(bed, one) & _affected(bed, other)) and group_of(bed, one.place) != group_of(bed, other.place):
+        if not (_affected(node, one) & _affected(node, other)) and group_of(node, one.place) != group_of(
+            node, other.place
+        ):
             return one, other
     return None
 
 
-def _affected(bed: Bed, case: Case) -> frozenset[str]:
+def _affected(node: HealthyNode, case: Case) -> frozenset[str]:
     """The names of the affected devices without those of the node as a whole."""
     names = case.about or case.subjects
     return frozenset(name for name in names if not name.startswith(("node", "numa", "package")))
@@ -259,8 +261,8 @@ def failures(results: Sequence[Result], wrong: Sequence[str]) -> Iterator[str]:
 def main(arguments: argparse.Namespace) -> int:
     """Print the tables. Returns the exit code."""
     every = chain(described(), () if arguments.described else real())
-    beds().update((bed.name, bed) for bed in every if fnmatchcase(bed.name, arguments.nodes))
-    nodes = list(beds())
+    nodes_by_name().update((node.name, node) for node in every if fnmatchcase(node.name, arguments.nodes))
+    nodes = list(nodes_by_name())
     single = partial(of_node, kinds=arguments.kinds, quick=arguments.quick)
     several = partial(pairs_of, count=-(-arguments.pairs // max(len(nodes), 1)), kinds=arguments.kinds, seed=1)
     with multiprocessing.get_context("fork").Pool(arguments.jobs) as pool:

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 from msgspec.structs import replace
 
-from bench.accuracy.beds import Bed, bed_of
 from bench.accuracy.edits import measured, set_fields, together
+from bench.accuracy.healthy_nodes import HealthyNode, node_of
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Node
 from linkgauge.models.facts.records import Evidence, Observation
@@ -26,35 +26,35 @@ UPTIME = 22 * DAY
 
 
 @cache
-def bed() -> Bed:
+def node() -> HealthyNode:
     """A node that has been up for 22 days."""
-    plain = bed_of("hgx-h100")
+    plain = node_of("hgx-h100")
     return replace(plain, records=tuple(set_fields(Node, "node", booted=plain.now - UPTIME)(list(plain.records))))
 
 
 def report(counts: dict[tuple[str, str], float], past: Iterable[tuple[str, str, float, float]] = ()) -> Report:
     """The report with these counters. `past`: subject, quantity, value and age in seconds."""
-    edits = [measured(about, quantity, value, bed().now) for (about, quantity), value in counts.items()]
+    edits = [measured(about, quantity, value, node().now) for (about, quantity), value in counts.items()]
     earlier = [
         Observation(
             about=about,
             quantity=quantity,
             unit="count",
             value=value,
-            at=bed().now - age,
+            at=node().now - age,
             evidence=Evidence("then", "x"),
         )
         for about, quantity, value, age in past
     ]
-    records = together(*edits)(list(bed().records))
-    return evaluate(assemble(records, Site(), bed().now, past=earlier, origin=bed().origin))
+    records = together(*edits)(list(node().records))
+    return evaluate(assemble(records, Site(), node().now, past=earlier, origin=node().origin))
 
 
 def told(
     counts: dict[tuple[str, str], float], past: Iterable[tuple[str, str, float, float]] = ()
 ) -> list[tuple[str, str, str]]:
     """The new findings: code, subject and severity."""
-    before = {(one.code, one.subject, one.message) for one in evaluate(bed().snapshot).findings}
+    before = {(one.code, one.subject, one.message) for one in evaluate(node().snapshot).findings}
     found = report(counts, past).findings
     return [
         (one.code, one.subject, one.severity) for one in found if (one.code, one.subject, one.message) not in before
@@ -135,7 +135,7 @@ def test_one_nvlink_with_recoveries() -> None:
     """505 recoveries in 22 days are fewer than one in an hour; no other link has any."""
     rare = {("gpu3/nvlink7", "nvlink_recovery"): 505.0, ("gpu3", "nvlink_recovery"): 505.0}
     past = [(about, quantity, value, 1.5 * DAY) for (about, quantity), value in rare.items()]
-    subject = bed().snapshot.topology.find("gpu3")
+    subject = node().snapshot.topology.find("gpu3")
     assert subject
     assert told(rare) == [("nvlink-errors", subject.id, "warning")]
     assert told(rare, past) == []  # none in the last day
@@ -143,7 +143,7 @@ def test_one_nvlink_with_recoveries() -> None:
 
 def test_corrected_errors_of_one_gpu_of_eight() -> None:
     past = [(f"gpu{number}", "ecc_corrected", 0, DAY) for number in range(8)]
-    subject = bed().snapshot.topology.find("gpu5")
+    subject = node().snapshot.topology.find("gpu5")
     assert subject
     assert told({("gpu5", "ecc_corrected"): 20_000}, past) == [("gpu-ecc", subject.id, "warning")]
     assert told({(f"gpu{number}", "ecc_corrected"): 9_000 for number in range(8)}, past) == []

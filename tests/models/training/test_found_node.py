@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 from msgspec.structs import replace
 
-from bench.accuracy.beds import Bed, bed_of
 from bench.accuracy.edits import Edit, names_of, set_fields, together, without
+from bench.accuracy.healthy_nodes import HealthyNode, node_of
 from linkgauge.models.facts.machine import Port
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.inventory.snapshot import Snapshot
@@ -20,13 +20,13 @@ TYPE = Machine(name="its type", source="", product="x", gpus=8, rdma=8, rdma_rat
 
 
 @cache
-def bed(name: str) -> Bed:
-    return bed_of(name)
+def node(name: str) -> HealthyNode:
+    return node_of(name)
 
 
 def snapshot(name: str, *edits: Edit) -> Snapshot:
-    records = together(*edits)(list(bed(name).records))
-    return assemble(records, Site(), bed(name).now, origin=bed(name).origin)
+    records = together(*edits)(list(node(name).records))
+    return assemble(records, Site(), node(name).now, origin=node(name).origin)
 
 
 def shape(one: Machine | None) -> tuple[int | None, int | None, float | None]:
@@ -55,7 +55,7 @@ def test_ports_of_the_fabric_as_found(edits: tuple[Edit, ...], found: tuple[int,
 
 
 def test_gpus_as_found() -> None:
-    one = snapshot("hgx-h100", without(names_of(bed("hgx-h100").snapshot, "0000:1b:00.0")))
+    one = snapshot("hgx-h100", without(names_of(node("hgx-h100").snapshot, "0000:1b:00.0")))
     machine = machine_as_found(one)
     assert machine
     assert machine.gpus == 7

@@ -9,57 +9,57 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import TypeAlias
 
-from bench.accuracy.beds import Bed
 from bench.accuracy.edits import Edit, measured, remove_fields, set_fields, together
 from bench.accuracy.faults import is_guest
+from bench.accuracy.healthy_nodes import HealthyNode
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.machine import Numa, Pci, Port, Setting
 from linkgauge.models.facts.pci_classes import kind_of
 from linkgauge.models.inventory.pci_tree import functions_above
 
-Oddity: TypeAlias = Callable[[Bed, Random], "Edit | None"]
+Oddity: TypeAlias = Callable[[HealthyNode, Random], "Edit | None"]
 
 
-def idle(bed: Bed, chance: Random) -> Edit | None:
+def idle(node: HealthyNode, chance: Random) -> Edit | None:
     """GPUs, their ports and the switches above lower their speed at rest. The width stays."""
-    functions, links = bed.snapshot.of(Pci), bed.snapshot.topology.link_below
+    functions, links = node.snapshot.of(Pci), node.snapshot.topology.link_below
     gpus = [address for address, function in functions.items() if kind_of(function) == "gpu"]
     above = {port for address in gpus for port in functions_above(address, functions)}
     resting = [address for address in links if address in above or address in gpus]
     ends = [end for address in resting for end in (address, links[address].a)]
     slowed = [set_fields(Pci, end, speed=2.5e9) for end in ends if functions[end].speed]
-    shown = [set_fields(Gpu, gpu.key, pcie_speed=2.5e9) for gpu in bed.snapshot.of(Gpu).values() if gpu.pcie_speed]
+    shown = [set_fields(Gpu, gpu.key, pcie_speed=2.5e9) for gpu in node.snapshot.of(Gpu).values() if gpu.pcie_speed]
     return together(*slowed, *shown) if slowed or shown else None
 
 
-def made_up_bridges(bed: Bed, chance: Random) -> Edit | None:
+def made_up_bridges(node: HealthyNode, chance: Random) -> Edit | None:
     """Bridges that a hypervisor invents (1000:0001, "53c810"): 2.5 GT/s x1, above devices with full speed."""
-    above = [link.a for link in bed.snapshot.topology.link_below.values()]
-    if not is_guest(bed) or bed.snapshot.machine is None or not above:
+    above = [link.a for link in node.snapshot.topology.link_below.values()]
+    if not is_guest(node) or node.snapshot.machine is None or not above:
         return None
     fields = {"vendor": 0x1000, "device": 0x0001, "max_speed": 2.5e9, "max_width": 1, "speed": 2.5e9, "width": 1}
     return together(*(set_fields(Pci, port, **fields) for port in dict.fromkeys(above)))
 
 
-def odd_switch_ports(bed: Bed, chance: Random) -> Edit | None:
+def odd_switch_ports(node: HealthyNode, chance: Random) -> Edit | None:
     """Upstream ports with a highest speed of 5 GT/s, as on OCI's H100 machines (NCCL reads max_link_speed)."""
-    ports = [one.id for one in bed.snapshot.topology.devices if one.kind == "upstream-port"]
-    edits = [set_fields(Pci, port, max_speed=5e9) for port in ports if bed.snapshot.of(Pci)[port].max_speed]
+    ports = [one.id for one in node.snapshot.topology.devices if one.kind == "upstream-port"]
+    edits = [set_fields(Pci, port, max_speed=5e9) for port in ports if node.snapshot.of(Pci)[port].max_speed]
     return together(*edits) if edits else None
 
 
-def memory_only_nodes(bed: Bed, chance: Random) -> Edit | None:
+def memory_only_nodes(node: HealthyNode, chance: Random) -> Edit | None:
     """NUMA nodes without processors: those of GPUs, or spare ones that also have no memory, as on Grace machines."""
-    first = len(bed.snapshot.of(Numa))
+    first = len(node.snapshot.of(Numa))
     if not first:
         return None
     sizes = [chance.choice([0, 0, 96 << 30]) for _ in range(chance.choice([8, 32]))]
     return together(*(set_fields(Numa, f"numa{first + n}", cpus=(), memory=size) for n, size in enumerate(sizes)))
 
 
-def powersave(bed: Bed, chance: Random) -> Edit | None:
+def powersave(node: HealthyNode, chance: Random) -> Edit | None:
     """The governor of intel_pstate and amd_pstate with the name "powersave", which does not limit the clock."""
-    if "scaling_governor" not in bed.snapshot.of(Setting) and bed.origin != "dumps":
+    if "scaling_governor" not in node.snapshot.of(Setting) and node.origin != "dumps":
         return None
     values = {
         "scaling_driver": chance.choice(["intel_pstate", "amd-pstate-epp"]),
@@ -69,9 +69,9 @@ def powersave(bed: Bed, chance: Random) -> Edit | None:
     return together(*(set_fields(Setting, key, value=value) for key, value in values.items()))
 
 
-def no_width(bed: Bed, chance: Random) -> Edit | None:
+def no_width(node: HealthyNode, chance: Random) -> Edit | None:
     """A port or virtual function whose link reads Unknown at width 63 or 255: the read failed."""
-    functions = bed.snapshot.of(Pci)
+    functions = node.snapshot.of(Pci)
     empty = {f.key for f in functions.values() if kind_of(f) == "bridge"} - {f.parent for f in functions.values()}
     others = [key for key in functions if key in empty or functions[key].physfn]
     if not others:
@@ -82,24 +82,24 @@ def no_width(bed: Bed, chance: Random) -> Edit | None:
     )
 
 
-def lifetime_counts(bed: Bed, chance: Random) -> Edit | None:
+def lifetime_counts(node: HealthyNode, chance: Random) -> Edit | None:
     """Corrected or repaired errors of the past, and a power cap under load."""
-    gpus = [gpu for gpu in bed.snapshot.of(Gpu).values() if gpu.ecc_corrected_lifetime is not None or gpu.ecc]
+    gpus = [gpu for gpu in node.snapshot.of(Gpu).values() if gpu.ecc_corrected_lifetime is not None or gpu.ecc]
     fields = {"ecc_corrected_lifetime": 40, "ecc_uncorrected_lifetime": 2, "remapped_uncorrectable": 1}
     edits = [set_fields(Gpu, gpu.key, **fields, clock_reasons=("software power cap",)) for gpu in gpus]
     return together(*edits) if edits else None
 
 
-def busy_network(bed: Bed, chance: Random) -> Edit | None:
+def busy_network(node: HealthyNode, chance: Random) -> Edit | None:
     """Ports that wait to send, as in any busy network."""
-    waits = [one for one in bed.snapshot.observations if one.quantity == "port_xmit_wait"]
+    waits = [one for one in node.snapshot.observations if one.quantity == "port_xmit_wait"]
     edits = [measured(str(one.about), one.quantity, 1e9, one.at) for one in waits]
     return together(*edits) if edits else None
 
 
-def spare_ports(bed: Bed, chance: Random) -> Edit | None:
+def spare_ports(node: HealthyNode, chance: Random) -> Edit | None:
     """A spare port without a cable that the site does not require."""
-    spare = [port for port in bed.snapshot.of(Port).values() if port.link_layer == "Ethernet" and port.state == "DOWN"]
+    spare = [port for port in node.snapshot.of(Port).values() if port.link_layer == "Ethernet" and port.state == "DOWN"]
     return together(*(set_fields(Port, port.key, physical_state="Disabled") for port in spare)) if spare else None
 
 
@@ -116,8 +116,8 @@ ODDITIES: Mapping[str, Oddity] = {
 }
 
 
-def odd(bed: Bed, chance: Random) -> tuple[tuple[str, ...], Edit]:
+def odd(node: HealthyNode, chance: Random) -> tuple[tuple[str, ...], Edit]:
     """All oddities that fit the node, each with a probability of 2/3: their names, and the edit."""
-    drawn = {name: oddity(bed, chance) for name, oddity in ODDITIES.items() if chance.random() < 2 / 3}
+    drawn = {name: oddity(node, chance) for name, oddity in ODDITIES.items() if chance.random() < 2 / 3}
     found = {name: edit for name, edit in drawn.items() if edit}
     return tuple(found), together(*found.values())

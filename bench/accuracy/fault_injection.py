@@ -1,10 +1,10 @@
-"""How often a fault is found at the right place, and nothing else is found: python -m bench.accuracy.judge [--seed N]
-[--nodes N]
+"""How often a fault is found at the right place, and nothing else is found:
+python -m bench.accuracy.fault_injection [--seed N] [--nodes N]
 
-Healthy nodes, described and real (beds.py), get no fault, one fault or two faults from states.py, conditions.py and
-slow_links.py. Copies over their links are measured with a scatter of 0.2 % or of 2 %. Undecided copies are measured
-again within the budget, as the program does on a live machine. A result is right if the code is found on the right
-subject without any other warning. The exit code is 1 if a share is below the limits in this file.
+Healthy nodes, described and real (healthy_nodes.py), get no fault, one fault or two faults from states.py,
+conditions.py and slow_links.py. Copies over their links are measured with a scatter of 0.2 % or of 2 %. Undecided
+copies are measured again within the budget, as the program does on a live machine. A result is right if the code is
+found on the right subject without any other warning. The exit code is 1 if a share is below the limits in this file.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.accuracy import conditions, slow_links, states
-from bench.accuracy.beds import CLOUDS, Bed, bed_of, described, real
 from bench.accuracy.edits import Edit
 from bench.accuracy.faults import Fault, Kind
+from bench.accuracy.healthy_nodes import CLOUDS, HealthyNode, described, node_of, real
 from bench.accuracy.measured import Spent, repeated, report_on, seen, slowed
-from bench.accuracy.oddities import odd
+from bench.accuracy.unusual_healthy_nodes import odd
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Finding, Report
 from linkgauge.models.site.schema import Site
@@ -46,7 +46,7 @@ MOST_FALSE = 0.005  # share of healthy nodes with a warning
 class Trial(Struct, frozen=True):
     """A node, its faults, and the scatter of its measurements."""
 
-    bed: Bed
+    node: HealthyNode
     faults: tuple[tuple[str, Fault], ...]
     scatter: float
     seed: int
@@ -63,12 +63,12 @@ class Outcome(Struct, frozen=True):
     spent: Spent | None  # None: the node is a dump
 
     @property
-    def whole(self) -> bool:
+    def exactly_right(self) -> bool:
         """All faults are found on the right subject, and nothing else is found."""
         return all(self.right) and not self.extra
 
 
-def draw(beds: Sequence[Bed], kinds: Mapping[str, Kind], count: int, seed: int) -> Trial:
+def draw(nodes: Sequence[HealthyNode], kinds: Mapping[str, Kind], count: int, seed: int) -> Trial:
     """A node with this number of faults that share no device.
 
     Without faults: a node with healthy oddities.
@@ -76,44 +76,44 @@ def draw(beds: Sequence[Bed], kinds: Mapping[str, Kind], count: int, seed: int) 
     chance = Random(seed)
     scatter = chance.choice(SCATTERS)
     for _ in range(_TRIES):
-        bed = chance.choice(beds)
+        node = chance.choice(nodes)
         if count == 0:
-            return Trial(bed, (), scatter, seed, odd(bed, chance)[1])
+            return Trial(node, (), scatter, seed, odd(node, chance)[1])
         faults: list[tuple[str, Fault]] = []
         for name in chance.sample(sorted(kinds), k=len(kinds)):
-            fault = kinds[name](bed, chance) if len(faults) < count else None
+            fault = kinds[name](node, chance) if len(faults) < count else None
             if fault is not None and not any(fault.about & other.about for _, other in faults):
                 faults.append((name, fault))
-        if len(faults) == count and _can_be_seen(bed, [fault for _, fault in faults]):
-            return Trial(bed, tuple(faults), scatter, seed)
+        if len(faults) == count and _can_be_seen(node, [fault for _, fault in faults]):
+            return Trial(node, tuple(faults), scatter, seed)
     raise ValueError("no node has a place for such faults")
 
 
-def _can_be_seen(bed: Bed, faults: Sequence[Fault]) -> bool:
+def _can_be_seen(node: HealthyNode, faults: Sequence[Fault]) -> bool:
     """Whether slow links without a state can be detected: after both faults, most of their equals must keep
     their rate.
     """
     if all(fault.code != "bandwidth-low" for fault in faults):
         return True
-    rates = slowed(bed.snapshot.topology, bed.rates, [fault.loss for fault in faults])
-    return slow_links.visible(bed, frozenset(flow for flow, rate in rates.items() if rate < 0.99 * bed.rates[flow]))
+    rates = slowed(node.snapshot.topology, node.rates, [fault.loss for fault in faults])
+    return slow_links.visible(node, frozenset(flow for flow, rate in rates.items() if rate < 0.99 * node.rates[flow]))
 
 
 def evaluated(trial: Trial) -> tuple[Report, Spent | None]:
     """The report on the broken node, and what measuring it has cost."""
-    records = trial.odd(list(trial.bed.records))
+    records = trial.odd(list(trial.node.records))
     for _, fault in trial.faults:
         records = fault.edit(records)
-    rates = slowed(trial.bed.snapshot.topology, trial.bed.rates, [fault.loss for _, fault in trial.faults])
+    rates = slowed(trial.node.snapshot.topology, trial.node.rates, [fault.loss for _, fault in trial.faults])
     gone = {name for _, fault in trial.faults if fault.code == "gpu-missing" for name in fault.about}
     rates = {flow: rate for flow, rate in rates.items() if gone.isdisjoint(flow.ends)}
     chance = Random(trial.seed)
-    if trial.bed.origin == "dumps":  # no machine to measure again
-        records += seen(rates, chance, trial.scatter, trial.bed.now)
-        return report_on(records, trial.bed.now, trial.bed.origin), None
-    snapshot = assemble(records, Site(), trial.bed.now, origin=trial.bed.origin)
+    if trial.node.origin == "dumps":  # no machine to measure again
+        records += seen(rates, chance, trial.scatter, trial.node.now)
+        return report_on(records, trial.node.now, trial.node.origin), None
+    snapshot = assemble(records, Site(), trial.node.now, origin=trial.node.origin)
     observations, spent = repeated(snapshot, rates, chance, trial.scatter)
-    return report_on([*records, *observations], trial.bed.now, trial.bed.origin), spent
+    return report_on([*records, *observations], trial.node.now, trial.node.origin), spent
 
 
 def outcome(trial: Trial) -> Outcome:
@@ -135,7 +135,7 @@ def _is(finding: Finding, fault: Fault, subjects: frozenset[str], info: bool) ->
     return finding.code == fault.code and finding.subject in subjects and (info or finding.severity != "info")
 
 
-def trials(groups: Sequence[Sequence[Bed]], faults: int, count: int, seed: int) -> list[Outcome]:
+def trials(groups: Sequence[Sequence[HealthyNode]], faults: int, count: int, seed: int) -> list[Outcome]:
     """Nodes with this number of faults, from each group in turn."""
     return [outcome(draw(groups[n % len(groups)], KINDS, faults, seed + n)) for n in range(count)]
 
@@ -190,10 +190,10 @@ def shown(outcomes: Sequence[Outcome]) -> Iterator[str]:
 def missed(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """The wrong outcomes, with the command that repeats each."""
     for one in outcomes:
-        if not one.whole:
+        if not one.exactly_right:
             faults = ", ".join(f"{name} {fault.size or 0:.1%}" for name, fault in one.trial.faults) or "healthy"
             extra = ", ".join(f"{found.code} {found.subject}" for found in one.extra)
-            where = f"seed {one.trial.seed}  {one.trial.bed.name}  scatter {one.trial.scatter:.1%}  {faults}"
+            where = f"seed {one.trial.seed}  {one.trial.node.name}  scatter {one.trial.scatter:.1%}  {faults}"
             yield f"{where}{f'  also found: {extra}' if extra else ''}"
 
 
@@ -225,18 +225,18 @@ def failures(sound: Sequence[Outcome], broken: Sequence[Outcome], clouds: Iterab
 
 def small_losses(losses: Sequence[float], seed: int, nodes: int) -> int:
     """Print how often small losses without a state are found at a scatter of 2 %. Returns the exit code."""
-    beds, wrong, failed = [bed for bed in described() if _is_repeatable(bed)], list[Outcome](), False
-    print(f"seed {seed}, {len(beds)} described nodes, scatter {SCATTERS[1]:.0%}. Mean per run, except largest:")
+    candidates, wrong, failed = [node for node in described() if _is_repeatable(node)], list[Outcome](), False
+    print(f"seed {seed}, {len(candidates)} described nodes, scatter {SCATTERS[1]:.0%}. Mean per run, except largest:")
     print(f"{'loss':>5}  runs  found  right  more  rounds   rates  seconds  largest  terabytes")
     for size in losses:
-        outcomes = [outcome(_small(beds, size, seed + n)) for n in range(nodes)]
+        outcomes = [outcome(_small(candidates, size, seed + n)) for n in range(nodes)]
         right, more = sum(all(one.right) for one in outcomes), sum(bool(one.extra) for one in outcomes)
         found = f"{sum(all(one.found) for one in outcomes):6} {right:6}" if size else f"{'':6} {'':6}"
         print(
             f"{size:5.0%} {nodes:5} {found} {more:5} {_costs([one.spent for one in outcomes if one.spent])}", flush=True
         )
         failed |= right < SMALL[size] * nodes or more > (MOST_EXTRA if size else MOST_FALSE) * nodes
-        wrong += [one for one in outcomes if not one.whole]
+        wrong += [one for one in outcomes if not one.exactly_right]
     print("\n".join(["", *missed(wrong), "" if failed else "all bounds hold"]))
     return int(failed)
 
@@ -247,20 +247,20 @@ def _costs(spent: Sequence[Spent]) -> str:
     return f"{means} {max(seconds):8.1f} {fmean(one.moved for one in spent) / 1e12:10.2f}"
 
 
-def _small(beds: Sequence[Bed], size: float, seed: int) -> Trial:
+def _small(nodes: Sequence[HealthyNode], size: float, seed: int) -> Trial:
     """A node with one loss of this size; without a fault if the size is 0."""
-    trial = draw(beds, slow_links.KINDS, 1, seed)
+    trial = draw(nodes, slow_links.KINDS, 1, seed)
     faults = tuple((name, slow_links.resized(fault, size)) for name, fault in trial.faults) if size else ()
     return replace(trial, faults=faults, scatter=SCATTERS[1])
 
 
-def _is_repeatable(bed: Bed) -> bool:
+def _is_repeatable(node: HealthyNode) -> bool:
     """Whether the copy probes can measure the node, and a slow link would be visible among its equals."""
-    ends = {end for flow in bed.rates for end in flow.ends} - {"host"}
+    ends = {end for flow in node.rates for end in flow.ends} - {"host"}
     return (
         bool(ends)
-        and ends <= gpus_of(bed.snapshot.topology).keys()
-        and any(kind(bed, Random(1)) for kind in slow_links.KINDS.values())
+        and ends <= gpus_of(node.snapshot.topology).keys()
+        and any(kind(node, Random(1)) for kind in slow_links.KINDS.values())
     )
 
 
@@ -268,18 +268,18 @@ def main(seed: int, nodes: int) -> int:
     """Print the tables. Returns the exit code."""
     groups = [group for group in (list(described()), list(real())) if group]
     sound = trials(groups, 0, nodes, seed)
-    clouds = [report_on(bed_of(name).records, bed_of(name).now) for name in CLOUDS]
+    clouds = [report_on(node_of(name).records, node_of(name).now) for name in CLOUDS]
     broken: list[Outcome] = []
     print(f"seed {seed}, {len(groups[0])} described nodes, {sum(map(len, groups[1:]))} real ones")
-    print(f"healthy: {sum(one.whole for one in sound)} of {len(sound)} without a warning")
+    print(f"healthy: {sum(one.exactly_right for one in sound)} of {len(sound)} without a warning")
     print(f"clouds: {sum(report.verdict == 'ok' for report in clouds)} of {len(clouds)} ok")
     for faults in (1, 2):
         some = trials(groups, faults, nodes, seed + 10_000 * faults)
         broken += some
         for scatter in SCATTERS:
             of = [one for one in some if one.trial.scatter == scatter]
-            whole, extra = sum(one.whole for one in of), sum(bool(one.extra) for one in of)
-            print(f"{faults} fault(s), scatter {scatter:.1%}: {whole} of {len(of)} exactly right, {extra} with more")
+            right, extra = sum(one.exactly_right for one in of), sum(bool(one.extra) for one in of)
+            print(f"{faults} fault(s), scatter {scatter:.1%}: {right} of {len(of)} exactly right, {extra} with more")
     print("\n".join(["", *shown(broken), "", *missed([*sound, *broken])]))
     failed = list(failures(sound, broken, clouds))
     print("\n".join(failed) or "all bounds hold")

@@ -1,4 +1,4 @@
-"""A part of bench/accuracy/judge.py: it finds faults where they are and nothing else; odd healthy nodes are ok."""
+"""A part of bench/accuracy/fault_injection.py: it finds faults where they are, and nothing on odd healthy nodes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
-from bench.accuracy.beds import CLOUDS, NODES, Bed, bed_of
-from bench.accuracy.judge import KINDS, draw, evaluated, failures, missed, shown, trials
-from bench.accuracy.oddities import ODDITIES
+from bench.accuracy.fault_injection import KINDS, draw, evaluated, failures, missed, shown, trials
+from bench.accuracy.healthy_nodes import CLOUDS, NODES, HealthyNode, node_of
+from bench.accuracy.unusual_healthy_nodes import ODDITIES
 from linkgauge.agent.cli.main import main
 from linkgauge.exporters.text.report import as_text
 from linkgauge.probes.host.recorded import dump
 from linkgauge.probes.synthetic.build import build
 
-BEDS = ("a100-pcie", "hgx-h100", "p4d", "perlmutter", "rtx-pro-6000", "server-raid")
+NAMES = ("a100-pcie", "hgx-h100", "p4d", "perlmutter", "rtx-pro-6000", "server-raid")
 # By number of faults and seed: the node, its faults, and all findings of severity warning or critical.
 DRAWN = {
     (1, 16): ("perlmutter", {"NVLinks are inactive": ("nvlink-inactive", "0000:82:00.0")}),
@@ -53,41 +53,41 @@ DRAWN = {
 
 
 @pytest.fixture(scope="module")
-def beds() -> list[Bed]:
-    return [bed_of(name) for name in BEDS]
+def nodes() -> list[HealthyNode]:
+    return [node_of(name) for name in NAMES]
 
 
 @pytest.mark.parametrize(("faults", "seed"), DRAWN, ids=str)
-def test_what_is_broken_is_found_and_nothing_else(faults: int, seed: int, beds: list[Bed]) -> None:
+def test_what_is_broken_is_found_and_nothing_else(faults: int, seed: int, nodes: list[HealthyNode]) -> None:
     node, told = DRAWN[faults, seed]
-    trial = draw(beds, {name: KINDS[name] for name in told}, faults, seed)
+    trial = draw(nodes, {name: KINDS[name] for name in told}, faults, seed)
     found = [(one.code, one.subject) for one in evaluated(trial)[0].findings if one.severity != "info"]
-    assert (trial.bed.name, {name for name, _ in trial.faults}) == (node, set(told))
+    assert (trial.node.name, {name for name, _ in trial.faults}) == (node, set(told))
     assert sorted(found) == sorted(told.values())
 
 
 @pytest.mark.parametrize("faults", [1, 2])
 @pytest.mark.slow
-def test_most_faults_are_found(faults: int, beds: list[Bed]) -> None:
-    outcomes = trials([beds], faults, 30, 100 * faults)
+def test_most_faults_are_found(faults: int, nodes: list[HealthyNode]) -> None:
+    outcomes = trials([nodes], faults, 30, 100 * faults)
     assert list(failures([], outcomes, [])) == []
     assert len(list(shown(outcomes))) > 12
 
 
 @pytest.mark.slow
 def test_healthy_nodes_that_look_odd_have_no_warning() -> None:
-    beds = [bed_of(name) for name in (*CLOUDS, "gb200-tray", "hgx-h100", "server-raid", "t4")]
-    assert list(missed(trials([beds], 0, 30, 0))) == []
+    nodes = [node_of(name) for name in (*CLOUDS, "gb200-tray", "hgx-h100", "server-raid", "t4")]
+    assert list(missed(trials([nodes], 0, 30, 0))) == []
 
 
 def test_every_oddity_has_a_node() -> None:
-    beds = [bed_of(name) for name in ("vm-p5", "xe9680", "hgx-h100", "gb200-tray")]
-    assert [name for name, odd in ODDITIES.items() if not any(odd(bed, Random(0)) for bed in beds)] == []
+    nodes = [node_of(name) for name in ("vm-p5", "xe9680", "hgx-h100", "gb200-tray")]
+    assert [name for name, odd in ODDITIES.items() if not any(odd(node, Random(0)) for node in nodes)] == []
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_three_faults_fit_on_one_screen(seed: int, beds: list[Bed]) -> None:
-    report, _ = evaluated(draw(beds, KINDS, 3, seed))
+def test_three_faults_fit_on_one_screen(seed: int, nodes: list[HealthyNode]) -> None:
+    report, _ = evaluated(draw(nodes, KINDS, 3, seed))
     lines = as_text(report, colour=False).splitlines()
     details = lines[lines.index("") :]
     blocks = [line.split()[0] for line in details if line.startswith(("CRITICAL", "WARNING", "INFO"))]

@@ -63,7 +63,7 @@ _DUMPS = (
 )
 
 
-class Bed(Struct, frozen=True, eq=False, dict=True):
+class HealthyNode(Struct, frozen=True, eq=False, dict=True):
     """A healthy node: the records of its sources, and their time."""
 
     name: str
@@ -82,7 +82,7 @@ class Bed(Struct, frozen=True, eq=False, dict=True):
         return healthy(self.snapshot.topology, single(self.snapshot.topology))
 
 
-def described() -> Iterator[Bed]:
+def described() -> Iterator[HealthyNode]:
     """The healthy nodes of tests/nodes, and those with changed texts."""
     for path in sorted(NODES.glob("*.toml")):
         if path.stem not in DEGRADED:
@@ -94,7 +94,7 @@ def described() -> Iterator[Bed]:
         yield _built(f"{name} with {after.splitlines()[-1]}", text.replace(before, after))
 
 
-def real() -> Iterator[Bed]:
+def real() -> Iterator[HealthyNode]:
     """The machines that exist in ../shared."""
     for name in _RECORDS:
         if (SHARED / name).exists():
@@ -103,25 +103,25 @@ def real() -> Iterator[Bed]:
         if (SHARED / name).exists():
             source = from_paths([str(SHARED / name)])
             records = collect_all(source.readers, source.host)
-            yield Bed(
+            yield HealthyNode(
                 Path(name).parent.name if name.endswith("dumps") else Path(name).name, tuple(records), 2e9, "dumps"
             )
 
 
-def bed_of(name: str) -> Bed:
+def node_of(name: str) -> HealthyNode:
     """A node of tests/nodes."""
     return _built(name, (NODES / f"{name}.toml").read_text())
 
 
-def _built(name: str, text: str) -> Bed:
+def _built(name: str, text: str) -> HealthyNode:
     node = build(text)
-    return Bed(name, tuple(collect_all(SOURCES, node)), node.now(), "capture")
+    return HealthyNode(name, tuple(collect_all(SOURCES, node)), node.now(), "capture")
 
 
-def _recorded(archive: Path) -> Iterator[Bed]:
+def _recorded(archive: Path) -> Iterator[HealthyNode]:
     with TemporaryDirectory() as folder, tarfile.open(archive) as packed:
         trusted: dict[str, Callable[..., object] | str] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         packed.extractall(folder, **trusted)  # type: ignore[arg-type]
         (root,) = Path(folder).iterdir()
         host = Live(str(root))
-        yield Bed(archive.name, tuple(collect_all(SOURCES, host)), host.now(), "capture")
+        yield HealthyNode(archive.name, tuple(collect_all(SOURCES, host)), host.now(), "capture")
