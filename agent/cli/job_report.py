@@ -17,7 +17,7 @@ from ...probes.jobs.inspector_files import read_files
 from ..inputs import site_file
 from ..inputs.inspector import Found, rows_of
 from ..inputs.job_options import JobOptions
-from .model.where import Where, cluster
+from .model.cluster_spec import ClusterSpec, cluster
 from .output.write import write
 
 _LONGEST = 200  # characters of the name of a file
@@ -31,7 +31,7 @@ def report_of_job(found: Found, options: JobOptions, site: str | None, ignore: S
     if found.others:
         log.problems["other files, not of the NCCL Inspector"] += found.others
     hosts = {member.host for one in log.communicators.values() for member in one.members.values()}
-    machines = cluster(Where(options.machine, max(1, len(hosts)), site=site)) if options.machine else None
+    machines = cluster(ClusterSpec(options.machine, max(1, len(hosts)), site=site)) if options.machine else None
     report = evaluate_job(log, time.time(), rows, machines, known)
     if options.reports is not None:
         _write(options.reports, node_reports(report, log))

@@ -88,9 +88,9 @@ def collective(
     if sharp and algo:
         raise click.UsageError(f"--sharp and --algo {algo} exclude each other")
     with clear_errors():
+        from .cluster_spec import ClusterSpec
         from .collective_args import Group, rendered
-        from .where import Where
 
-        where = Where(machine, nodes, network, switches, rails, oversubscription, source, root, site)
+        spec = ClusterSpec(machine, nodes, network, switches, rails, oversubscription, source, root, site)
         group = Group(within, gpus, sharded, active, "sharp" if sharp else algo or "auto")
-        write(rendered(op, size, where, group, curve or plot or form == "svg", plot, form), None)
+        write(rendered(op, size, spec, group, curve or plot or form == "svg", plot, form), None)

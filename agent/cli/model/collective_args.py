@@ -10,8 +10,8 @@ from ....models.site.schema import Machine
 from ....models.training.cluster import Cluster
 from ....models.training.collective_time import Request, collective_of, curve, unit_gpus
 from ...inputs.site_file import BadInput
-from .sizes import read_size
-from .where import Where, machine_and_cluster
+from .cluster_spec import ClusterSpec, machine_and_cluster
+from .message_size_option import read_size
 
 
 class Group(Struct, frozen=True):
@@ -24,9 +24,9 @@ class Group(Struct, frozen=True):
     algorithm: str = "auto"
 
 
-def rendered(op: str, size: str, where: Where, group: Group, many: bool, plot: bool, form: str) -> str:
+def rendered(op: str, size: str, spec: ClusterSpec, group: Group, many: bool, plot: bool, form: str) -> str:
     """The times as text, JSON or SVG; `many`: at all sizes. Raises BadInput."""
-    asked, cluster = request(op, size, where, group)
+    asked, cluster = request(op, size, spec, group)
     try:
         found = collective_of(asked, cluster)
         rows = curve(asked, cluster) if many else ()
@@ -41,9 +41,9 @@ def rendered(op: str, size: str, where: Where, group: Group, many: bool, plot: b
     return exporter.as_text(found, cluster, rows, plot)
 
 
-def request(op: str, size: str, where: Where, group: Group) -> tuple[Request, Cluster]:
+def request(op: str, size: str, spec: ClusterSpec, group: Group) -> tuple[Request, Cluster]:
     """The request that the arguments describe, and the cluster. Raises BadInput."""
-    machine, cluster = machine_and_cluster(where)
+    machine, cluster = machine_and_cluster(spec)
     try:
         ranks = _ranks(machine, cluster, group)
     except ValueError as wrong:

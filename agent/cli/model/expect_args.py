@@ -15,7 +15,7 @@ from ....models.facts.records import COLLECTIVES, EGRESS, Flow
 from ....models.graph.topology import Topology
 from ....models.inventory.snapshot import Snapshot
 from ...inputs.site_file import BadInput
-from .sizes import read_size
+from .message_size_option import read_size
 
 _ARROW = "->"
 _DISKS = frozenset({"nvme", "disk", "partition", "array"})

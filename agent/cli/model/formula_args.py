@@ -11,7 +11,7 @@ import msgspec
 from ....exporters.text.terminal import WIDTH, hanging, safe
 from ....models.training.formulas import FORMULAS, PARAMETERS, computed, text_of
 from ...inputs.site_file import BadInput
-from .where import Where, cluster
+from .cluster_spec import ClusterSpec, cluster
 
 _LABEL = 15
 
@@ -58,7 +58,7 @@ def _given(values: Sequence[str]) -> dict[str, str]:
 
 def _of_machine(machine: str, level: str, site: str | None) -> Mapping[str, float]:
     """Values of the parameters that a machine type defines."""
-    found = cluster(Where(machine, 1 if level == "node" else 2, site=site))
+    found = cluster(ClusterSpec(machine, 1 if level == "node" else 2, site=site))
     known = {"flops": found.flops, "rate": found.levels[0 if level == "node" else -1].rate}
     if found.gpu.memory_rate:
         known["memory_rate"] = found.gpu.memory_rate

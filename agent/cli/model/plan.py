@@ -77,7 +77,7 @@ def plan(
     """Print the plan or the sweep."""
     with clear_errors():
         from . import plan_output
-        from .where import Where
+        from .cluster_spec import ClusterSpec
 
-        where = Where(machine, nodes, network, switches, rails, oversubscription, source, root, site)
-        write(plan_output.rendered(job, where, top if sweep else None, form, plot, train), output)
+        spec = ClusterSpec(machine, nodes, network, switches, rails, oversubscription, source, root, site)
+        write(plan_output.rendered(job, spec, top if sweep else None, form, plot, train), output)

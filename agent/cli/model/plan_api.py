@@ -22,10 +22,10 @@ from ....models.training.job_spec import JobSpec, read_job
 from ....models.training.planner import Plan, Sweep, plan_of
 from ....models.training.planner import sweep as sweep_of
 from ...inputs.site_file import BadInput, read_text, site
-from .where import Where, cluster, node_of
+from .cluster_spec import ClusterSpec, cluster, node_of
 
 
-def plan(job: str, where: Where) -> Plan:
+def plan(job: str, where: ClusterSpec) -> Plan:
     """Plan the layout that the job names: "llama3-70b,tp=8,dp=64,tokens=4M". Raises BadInput."""
     spec, cluster = _job_and_cluster(job, where, False)
     try:
@@ -34,7 +34,7 @@ def plan(job: str, where: Where) -> Plan:
         raise BadInput(str(wrong)) from None
 
 
-def sweep(job: str, where: Where, best: int = 10) -> tuple[Plan, Sweep]:
+def sweep(job: str, where: ClusterSpec, best: int = 10) -> tuple[Plan, Sweep]:
     """Try all layouts with the degrees that the job names. Returns the plan of the best one, and the sweep with the
     best layouts. Raises BadInput.
     """
@@ -46,31 +46,31 @@ def sweep(job: str, where: Where, best: int = 10) -> tuple[Plan, Sweep]:
         raise BadInput(str(wrong)) from None
 
 
-def names_layout(job: str, where: Where) -> bool:
+def names_layout(job: str, where: ClusterSpec) -> bool:
     """Whether the job names any part of a layout. Raises BadInput."""
     spec = _job(job, where)
     return bool(spec.fields or set(spec.flags) - {"precision"})
 
 
-def size_of(job: str, where: Where) -> float | None:
+def size_of(job: str, where: ClusterSpec) -> float | None:
     """Bytes of the checkpoint that the job names. Raises BadInput."""
     return _job(job, where).checkpoint
 
 
-def checkpoints(job: str, where: Where, found: Plan) -> list[Checkpoint]:
+def checkpoints(job: str, where: ClusterSpec, found: Plan) -> list[Checkpoint]:
     """The checkpoint of a job on each network file system of the site file. Raises BadInput."""
     size = size_of(job, where)
     return [checkpoint_of(found.job, found.cluster, store, size) for store in site(where.site).storage]
 
 
-def readings(where: Where, found: Plan) -> list[Reading]:
+def readings(where: ClusterSpec, found: Plan) -> list[Reading]:
     """The reads of training data on each network file system of the site file with `iops`. Raises BadInput."""
     stores = site(where.site).storage
     each = (reading_of(found.job, found.cluster, found.step.usual, store) for store in stores)
     return [one for one in each if one]
 
 
-def mounts(where: Where) -> list[tuple[str, FileSystem]]:
+def mounts(where: ClusterSpec) -> list[tuple[str, FileSystem]]:
     """The file systems of the node that the site file does not describe. Raises BadInput."""
     described = {store.mount for store in site(where.site).storage}
     node = node_of(where)
@@ -89,13 +89,13 @@ def frame(found: Plan | Sweep) -> Any:
     return as_frame(found)
 
 
-def _job_and_cluster(job: str, where: Where, sweep: bool) -> tuple[JobSpec, Cluster]:
+def _job_and_cluster(job: str, where: ClusterSpec, sweep: bool) -> tuple[JobSpec, Cluster]:
     spec = _job(job, where)
     found = cluster(where)
     return spec.suited(found.gpus, where.nodes, sweep), found
 
 
-def _job(job: str, where: Where) -> JobSpec:
+def _job(job: str, where: ClusterSpec) -> JobSpec:
     name, *parts = job.split(",")
     further = list(site(where.site).network)
     if name.endswith(".json"):

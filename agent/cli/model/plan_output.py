@@ -9,31 +9,33 @@ from ....exporters.text import plan as exporter
 from ....models.training.planner import Plan, Sweep, other
 from ....models.training.step_time import Step
 from ...inputs.site_file import BadInput
+from .cluster_spec import ClusterSpec
 from .plan_api import checkpoints, mounts, names_layout, plan, readings, size_of, sweep
-from .where import Where
 
 
-def rendered(job: str, where: Where, top: int | None, form: str, plot: str | None, train: str | None = None) -> str:
+def rendered(
+    job: str, spec: ClusterSpec, top: int | None, form: str, plot: str | None, train: str | None = None
+) -> str:
     """One layout, or the best `top` of all layouts. `train`: tokens of the whole training. Raises BadInput."""
     tokens = _tokens(train)
     if plot is not None and not plot.lower().endswith(".svg"):
         raise BadInput(f"--plot {plot}: name a file that ends in .svg")
-    found, best, chosen = _found(job, where, top)
+    found, best, chosen = _found(job, spec, top)
     better = other(found.job, found.cluster, found.step) if best is None and not chosen else None
     if plot is not None:
         steps = best.best if best else [one for one in (found.step, better) if one]
         _draw(found, steps, plot)
-    stored = exporter.Stored(checkpoints(job, where, found), readings(where, found), mounts(where), size_of(job, where))
+    stored = exporter.Stored(checkpoints(job, spec, found), readings(spec, found), mounts(spec), size_of(job, spec))
     if form == "json":
         return exporter.as_json(found, better, best, stored)
     return exporter.as_text(found, better, tokens, stored, chosen) if best is None else exporter.as_table(found, best)
 
 
-def _found(job: str, where: Where, top: int | None) -> tuple[Plan, Sweep | None, int]:
+def _found(job: str, spec: ClusterSpec, top: int | None) -> tuple[Plan, Sweep | None, int]:
     """The plan, the sweep with `top`, and of how many layouts the plan is the best if the job names none."""
-    if top is None and names_layout(job, where):
-        return plan(job, where), None, 0
-    best, tried = sweep(job, where, top or 1)
+    if top is None and names_layout(job, spec):
+        return plan(job, spec), None, 0
+    best, tried = sweep(job, spec, top or 1)
     return best, tried if top is not None else None, tried.fit
 
 

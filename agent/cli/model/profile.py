@@ -47,7 +47,7 @@ def profile(
     if (name is not None or anyway) and not from_node:
         raise click.UsageError("--name and --anyway need --from-node")
     with clear_errors():
-        from .profile_logic import profile_text
+        from .machine_types import profile_text
 
         text = profile_text(root, source, site, machine, every, from_node, name, options, anyway)
     write(text, output)

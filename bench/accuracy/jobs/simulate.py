@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.accuracy.jobs.cluster import GPUS, NODES_OF_LEAF, Dimension, Ids, Layout, host_of, members
-from linkgauge.agent.cli.model.where import Where, cluster
+from linkgauge.agent.cli.model.cluster_spec import ClusterSpec, cluster
 from linkgauge.models.jobs.expected import modelled, shape_of
 from linkgauge.models.jobs.log import Communicator, JobLog, Member, Series
 from linkgauge.models.jobs.placement import Place
@@ -49,7 +49,7 @@ class Fault:
 @cache
 def machines(nodes: int) -> Cluster:
     """The cluster whose size model gives the healthy rates."""
-    return cluster(Where(MACHINE, nodes))
+    return cluster(ClusterSpec(MACHINE, nodes))
 
 
 def fault_of(kind: str, job: Layout, chance: np.random.Generator) -> Fault | None:

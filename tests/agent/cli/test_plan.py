@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from linkgauge.agent.cli.main import main
+from linkgauge.agent.cli.model.cluster_spec import ClusterSpec
 from linkgauge.agent.cli.model.plan_api import frame, plan, sweep
-from linkgauge.agent.cli.model.where import Where
 from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.exporters.text.plan import WIDTH
 from linkgauge.models.bandwidth.message_times import pace_of, seconds
@@ -189,8 +189,8 @@ def test_measured_collectives_replace_the_catalog(tmp_path: Path) -> None:
     near, far = tmp_path / "node.txt", tmp_path / "pair.txt"
     near.write_text(table("all_reduce_perf", 8, (10.0, 220.0)))
     far.write_text(table("all_reduce_perf", 16, (5.0, 200.0)))
-    where = Where("nvidia-dgx-h100", 64, source=[str(near), str(far)])
-    slow = plan(JOB, where).cluster
+    spec = ClusterSpec("nvidia-dgx-h100", 64, source=[str(near), str(far)])
+    slow = plan(JOB, spec).cluster
     for ranks_, across, rates in ((8, False, (10.0, 220.0)), (16, True, (5.0, 200.0))):
         pace = pace_of("all_reduce", group(slow.levels, ranks_), slow.algorithms, slow.inside, slow.switched)
         factor = 2 * (ranks_ - 1) / ranks_
@@ -198,9 +198,9 @@ def test_measured_collectives_replace_the_catalog(tmp_path: Path) -> None:
         for size, rate in zip((1 << 20, 1 << 30), rates, strict=True):
             assert size * factor / (seconds(pace, size) * points[size]) == pytest.approx(rate * 1e9, rel=0.01)
     assert slow.measured["all_gather", True] == slow.measured["all_reduce", True]
-    quick = plan(JOB, Where("nvidia-dgx-h100", 64))
-    assert plan(JOB, where).step.usual > quick.step.usual
-    assert plan(JOB, where).step.compute == quick.step.compute
+    quick = plan(JOB, ClusterSpec("nvidia-dgx-h100", 64))
+    assert plan(JOB, spec).step.usual > quick.step.usual
+    assert plan(JOB, spec).step.compute == quick.step.compute
     told = run(JOB, *DGX, "--from", str(near), "--from", str(far)).output
     assert "measured      all_gather inside nodes, all_gather between nodes, all_reduce inside nodes" in told
 
@@ -224,13 +224,13 @@ def test_checkpoints_on_storage_of_the_site_file(tmp_path: Path) -> None:
     site = tmp_path / "site.toml"
     text = '[[storage]]\nmount = "/lustre"\nread = 4e9\nwrite = 2e9\nwrite_total = 46e9\nsource = "fio of one node"\n'
     site.write_text(text)
-    where = ("--machine", "nvidia-dgx-a100", "--nodes", "48", "--site", str(site))
+    spec = ("--machine", "nvidia-dgx-a100", "--nodes", "48", "--site", str(site))
     job = "bloom-176b,tp=4,pp=12,micro=2,recompute"
-    assert "checkpoint    2.3 TB: 50 s to write to /lustre, 12 s to read" in run(f"{job},ckpt=2.3TB", *where).output
-    (one,) = json.loads(run(job, *where, "--format", "json").output)["checkpoints"]
+    assert "checkpoint    2.3 TB: 50 s to write to /lustre, 12 s to read" in run(f"{job},ckpt=2.3TB", *spec).output
+    (one,) = json.loads(run(job, *spec, "--format", "json").output)["checkpoints"]
     assert one["size"] == pytest.approx(14 * 176.2e9, rel=0.01)
     site.write_text(text.replace("2e9", "2"))
-    refused = run(job, *where)
+    refused = run(job, *spec)
     assert refused.exit_code == 64
     assert "write: rates are bytes per second: 4.2e9 is 4.2 GB/s" in " ".join(refused.output.split())
 
@@ -325,13 +325,13 @@ def test_without_the_extra_it_says_how_to_get_it() -> None:
 @pytest.mark.slow
 def test_tables_of_pandas() -> None:
     pandas = pytest.importorskip("pandas")
-    where = Where("nvidia-dgx-h100", 64)
-    one = plan(JOB, where)
+    spec = ClusterSpec("nvidia-dgx-h100", 64)
+    one = plan(JOB, spec)
     parts = frame(one)
     assert isinstance(parts, pandas.DataFrame)
     assert parts["waited"].sum() == pytest.approx(one.step.usual)
     assert parts["share"].sum() == pytest.approx(1)
-    first, found = sweep("llama3-8b", where, best=7)
+    first, found = sweep("llama3-8b", spec, best=7)
     layouts = frame(found)
     assert len(layouts) == 7
     assert layouts["seconds"].is_monotonic_increasing
@@ -341,9 +341,9 @@ def test_tables_of_pandas() -> None:
 
 def test_programs_get_sentences_too() -> None:
     with pytest.raises(BadInput, match="tp=16 does not divide|tp x pp = 16 does not divide 8 GPUs"):
-        plan("llama3-8b,tp=16", Where("nvidia-dgx-h100"))
+        plan("llama3-8b,tp=16", ClusterSpec("nvidia-dgx-h100"))
     with pytest.raises(BadInput, match="no machine type is called 'dgx'"):
-        sweep("llama3-8b", Where("dgx"))
+        sweep("llama3-8b", ClusterSpec("dgx"))
 
 
 def test_help_needs_no_model() -> None:
