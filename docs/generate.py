@@ -27,9 +27,9 @@ import tomli
 from worked_values import computed, sections
 
 from linkgauge.agent.cli.main import main as linkgauge
+from linkgauge.exporters.commands.explain import kind_of_code
 from linkgauge.exporters.formats.json import schema
 from linkgauge.exporters.metrics.catalog import METRICS
-from linkgauge.exporters.text.explain import kind_of_code
 from linkgauge.models.catalog import Code, codes
 from linkgauge.models.catalog.log_messages import KERNEL, PROGRAMS, Message, entries, message
 from linkgauge.models.diagnosis.remedies import in_words

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ...exporters.text.accepted import as_accepted, as_refused
+from ...exporters.commands.accept import as_accepted, as_refused
 from ...models.bandwidth.best_rates import RATES, best_observations
 from ...models.evaluate import evaluate
 from ...models.facts.gpu import Gpu

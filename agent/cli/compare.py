@@ -49,7 +49,7 @@ def compare(a: str, b: str | None, site: str | None, form: str, output: str | No
 
         found = differences(_side(a, site), _side(b, site))
     names = a, b or "this machine"
-    from ...exporters.formats.comparison import as_json, as_text
+    from ...exporters.commands.compare import as_json, as_text
     from .output.reports import in_colour
 
     write(as_json(found, *names) if form == "json" else as_text(found, *names, in_colour(output)), output)

@@ -77,7 +77,7 @@ def fabric(
         result = run(wanted)
     if result is None or wanted.only_plan:
         return
-    from ...exporters.formats.fabric import as_json, as_text
+    from ...exporters.commands.fabric import as_json, as_text
     from .output.reports import in_colour
 
     if reports is not None:

@@ -130,7 +130,7 @@ def _write(found: Fleet, form: str, table: str, output: str | None, skipped: int
 
         write(as_html(found, skipped), output)
     else:
-        from ...exporters.formats.fleet import as_csv, as_text
+        from ...exporters.commands.fleet import as_csv, as_text
 
         write(as_csv(found, table) if form == "csv" else as_text(found, skipped), output)
 

@@ -48,7 +48,7 @@ def history(
         found, title = _of_device(found, device), f"{device} of {node}"
     if plot is not None:
         _draw(found, node, plot)
-    from ...exporters.formats.history import as_json, as_text
+    from ...exporters.commands.history import as_json, as_text
 
     write(as_json(found, node) if form == "json" else as_text(found, title), output)
 

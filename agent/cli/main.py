@@ -93,7 +93,7 @@ def capture(file: str, root: str, synthetic: str | None, level: Effort) -> None:
 @click.argument("code", required=False, shell_complete=complete_code)
 def explain(code: str | None) -> None:
     """Explain what a finding's CODE means, how to confirm it and how to fix it. Without CODE, list all codes."""
-    from ...exporters.text import explain as explaining
+    from ...exporters.commands import explain as explaining
 
     try:
         write(explaining.explain(code) if code else explaining.listing(), None)

@@ -13,7 +13,7 @@ from .output.exits import EXIT
 from .output.write import clear_errors, write
 
 if TYPE_CHECKING:
-    from ...exporters.formats.status import ServiceView
+    from ...exporters.commands.status import ServiceView
     from ..state.status_file import Status
 
 _REMEDY = (
@@ -51,7 +51,7 @@ def status(state_dir: str | None, form: str) -> None:
                 sys.exit(EXIT["unknown"])
             found, unknown = reason.last, f"{reason}. {_REMEDY}"
         view = _view(found, now, unknown)
-        from ...exporters.formats.status import as_json, as_text
+        from ...exporters.commands.status import as_json, as_text
         from ...exporters.text.terminal import within
         from .output.reports import in_colour, terminal_columns
 
@@ -63,7 +63,7 @@ def status(state_dir: str | None, form: str) -> None:
 
 def _view(found: Status, now: float, unknown: str | None) -> ServiceView:
     """The view of a status file. `unknown`: why it is out of date."""
-    from ...exporters.formats.status import ServiceView
+    from ...exporters.commands.status import ServiceView
     from ...probes.calls.hold import HOLD, RELEASE, active_request
 
     state = found.service

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...exporters.text.ticket import as_ticket
+from ...exporters.commands.ticket import as_ticket
 from ...models.facts.machine import Serial
 from ...models.inventory.name_resolver import names_of, unknown
 from ..inputs import resolve as inputs

@@ -56,7 +56,7 @@ def open_(job: str, state_dir: str | None, root: str) -> None:
 def close(job: str, form: str, state_dir: str | None, root: str) -> None:
     """Show how the counters changed since the start of JOB, and delete the window."""
     with clear_errors():
-        from ...exporters.text.job_window import as_json, as_text
+        from ...exporters.commands.window import as_json, as_text
         from ..inputs.resolve import live
         from ..service.job_window import close_window
         from ..state.acceptance import folder_of

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ...models.facts.units import as_size
 from ...models.training.cluster import Cluster
 from ...models.training.collective_time import Collective
-from ..text.collective import heading
+from ..commands.collective import heading
 from ..text.terminal import safe, wrap
 from .curves import HEAD, HEIGHT, LEFT, WIDTH, Point, drawn
 from .shapes import Label, cut, text_width

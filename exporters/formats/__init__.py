@@ -1,1 +1,1 @@
-"""A report or a topology as JSON, HTML, XML, TOML, tables and charts."""
+"""A report, a topology or a plan in formats of programs: JSON, XML, TOML, DOT, pandas."""

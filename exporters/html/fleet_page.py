@@ -9,7 +9,15 @@ import jinja2
 from msgspec import Struct
 
 from ... import __version__
-from ..formats.fleet import absence, cost, difference, gap, in_words, reasons_by_node, records
+from ..commands.fleet import (
+    absence,
+    cost,
+    difference,
+    gap,
+    in_words,
+    reasons_by_node,
+    records,
+)
 from ..text.quantities import quantity
 from ..text.terminal import safe
 

@@ -17,9 +17,9 @@ from ...models.report import SEVERITIES, Finding, Report
 from ..drawing.curves import curves_of
 from ..drawing.states import active
 from ..drawing.svg import rendered, svg_parts
-from ..jobs.bus_bandwidth import title_of
 from ..text.cost import cost_lines, sentences
 from ..text.coverage import coverage_text
+from ..text.job_rates import title_of
 from ..text.not_checked import gaps
 from ..text.quantities import quantity, seen
 from ..text.terminal import safe

@@ -1,1 +1,1 @@
-"""A report, a topology or a plan as text for a terminal."""
+"""A report or a topology as text for a terminal."""

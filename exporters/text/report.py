@@ -15,11 +15,11 @@ from ...models.diagnosis.headlines import action
 from ...models.diagnosis.verdict import why_unknown
 from ...models.facts.units import as_bytes
 from ...models.report import Report
-from ..jobs.bus_bandwidth import rates as job_rates
-from ..jobs.bus_bandwidth import read_in_words, title_of
 from .cost import cost
 from .coverage import coverage_text, scope_of
 from .findings import Detail, block, details_of, grouped, has_block, summary
+from .job_rates import rates as job_rates
+from .job_rates import read_in_words, title_of
 from .measured import measured
 from .not_checked import gaps, lines_by_reason, without_job_limits
 from .terminal import WIDTH, Paint, hanging, painter, safe, wrap

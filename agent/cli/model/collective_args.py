@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ....exporters.text import collective as exporter
+from ....exporters.commands import collective as exporter
 from ....models.bandwidth.collective_algorithms import SENT
 from ....models.site.schema import Machine
 from ....models.training.cluster import Cluster

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from ....exporters.text import expect as exporter
-from ....exporters.text.expect_flows import as_flows
+from ....exporters.commands import expect as exporter
+from ....exporters.commands.expect_flows import as_flows
 from ....models.bandwidth.breakdown import explained
 from ....models.bandwidth.endpoint_names import resolve_ends
 from ....models.bandwidth.link_levels import hierarchy, short

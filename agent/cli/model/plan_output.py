@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ....exporters.text import plan as exporter
+from ....exporters.commands import plan as exporter
 from ....models.training.planner import Plan, Sweep, other
 from ....models.training.step_time import Step
 from ...inputs.site_file import BadInput

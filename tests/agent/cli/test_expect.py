@@ -20,8 +20,8 @@ from linkgauge.agent.cli.options.input import OPS, VIA
 from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.pipeline.diagnose import read_snapshot
 from linkgauge.agent.pipeline.registry import SOURCES
-from linkgauge.exporters.text.expect import as_hierarchy, as_json
-from linkgauge.exporters.text.expect_flows import as_flows
+from linkgauge.exporters.commands.expect import as_hierarchy, as_json
+from linkgauge.exporters.commands.expect_flows import as_flows
 from linkgauge.exporters.text.terminal import cells
 from linkgauge.models.bandwidth.breakdown import Explained, explained
 from linkgauge.models.bandwidth.endpoint_names import resolve_ends

@@ -16,7 +16,7 @@ from linkgauge.agent.inputs.site_file import BadInput, site
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.run_source import collect
 from linkgauge.agent.pipeline.source import Source
-from linkgauge.exporters.text.ticket import as_ticket
+from linkgauge.exporters.commands.ticket import as_ticket
 from linkgauge.models.diagnosis.ignored import silenced, unmatched
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Pci, Serial

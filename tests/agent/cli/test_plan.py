@@ -15,7 +15,7 @@ from linkgauge.agent.cli.main import main
 from linkgauge.agent.cli.model.cluster_spec import ClusterSpec
 from linkgauge.agent.cli.model.plan_api import frame, plan, sweep
 from linkgauge.agent.inputs.site_file import BadInput
-from linkgauge.exporters.text.plan import WIDTH
+from linkgauge.exporters.commands.plan import WIDTH
 from linkgauge.models.bandwidth.message_times import pace_of, seconds
 from linkgauge.models.bandwidth.network_tiers import group
 

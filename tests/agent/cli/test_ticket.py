@@ -10,7 +10,7 @@ from linkgauge.agent.cli.accept import accept
 from linkgauge.agent.cli.ticket import ticket
 from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.measuring.session import NOTHING
-from linkgauge.exporters.text.ticket import as_ticket
+from linkgauge.exporters.commands.ticket import as_ticket
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Serial
 from linkgauge.models.facts.records import Record

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from linkgauge.agent.inputs.site_file import BadInput
 from linkgauge.agent.service.job_window import close_window, open_window, updated_peaks
 from linkgauge.agent.state import status_file
-from linkgauge.exporters.text.job_window import as_json, as_text
+from linkgauge.exporters.commands.window import as_json, as_text
 from linkgauge.models.diagnosis.counter_diff import Change, Count, changes
 from linkgauge.models.facts.gpu import Gpu
 from linkgauge.models.facts.records import Evidence, Flow, Observation

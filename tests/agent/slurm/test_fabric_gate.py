@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.slurm.health_check import record_of
 from linkgauge.agent.state import acceptance, status_file
-from linkgauge.exporters.formats.fabric import as_json
+from linkgauge.exporters.commands.fabric import as_json
 from linkgauge.models.fabric.fabric_localization import Cause
 from linkgauge.models.fabric.report import FabricReport
 from linkgauge.models.fabric.wiring import Pair, Port

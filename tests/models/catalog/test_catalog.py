@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from linkgauge.exporters.text.explain import explain, listing
+from linkgauge.exporters.commands.explain import explain, listing
 from linkgauge.models.catalog import codes, machines
 from linkgauge.models.diagnosis.remedies import in_words
 

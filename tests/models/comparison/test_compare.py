@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
-from linkgauge.exporters.formats.comparison import as_text
+from linkgauge.exporters.commands.compare import as_text
 from linkgauge.models.comparison.differences import Comparison, Difference, compare
 from linkgauge.models.comparison.side import Side, of_report, of_snapshot
 from linkgauge.models.site.schema import Site

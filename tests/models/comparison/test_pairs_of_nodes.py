@@ -8,7 +8,7 @@ import pytest
 
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
-from linkgauge.exporters.formats.comparison import as_text
+from linkgauge.exporters.commands.compare import as_text
 from linkgauge.models.comparison.differences import compare
 from linkgauge.models.comparison.side import Side, of_snapshot
 from linkgauge.models.site.schema import Site

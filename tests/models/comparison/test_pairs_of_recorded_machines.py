@@ -11,7 +11,7 @@ from linkgauge.agent.inputs import resolve
 from linkgauge.agent.inputs.site_file import site
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import measure_nothing
-from linkgauge.exporters.formats.comparison import as_text
+from linkgauge.exporters.commands.compare import as_text
 from linkgauge.models.comparison.differences import compare
 from linkgauge.models.comparison.side import Side, of_snapshot
 from tests.support.paths import SHARED

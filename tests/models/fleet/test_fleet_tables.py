@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.exporters.formats.fleet import as_text, reasons_by_node
+from linkgauge.exporters.commands.fleet import as_text, reasons_by_node
 from linkgauge.exporters.html.fleet_page import as_html
 from linkgauge.models.fleet.rows import Measured, Row, measured, rows_of
 from linkgauge.models.graph.topology import Topology

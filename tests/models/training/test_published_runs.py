@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.accuracy.trainings.training_runs import Result, compared, runs
-from linkgauge.exporters.text.plan import _MIXTURES
+from linkgauge.exporters.commands.plan import _MIXTURES
 
 
 def recipes() -> list[Result]:

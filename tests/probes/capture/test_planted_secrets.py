@@ -12,13 +12,13 @@ import pytest
 
 from linkgauge.agent.pipeline.diagnose import diagnose
 from linkgauge.agent.pipeline.registry import SOURCES, measure_nothing
+from linkgauge.exporters.commands.ticket import as_ticket
 from linkgauge.exporters.formats.json import as_json
 from linkgauge.exporters.html.front_page import front_page
 from linkgauge.exporters.html.report_page import as_html
 from linkgauge.exporters.metrics import otlp
 from linkgauge.exporters.metrics.prometheus import page
 from linkgauge.exporters.text.report import as_text
-from linkgauge.exporters.text.ticket import as_ticket
 from linkgauge.models.history.past import past
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.capture.anonymize import scrub

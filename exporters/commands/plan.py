@@ -12,7 +12,7 @@ from ...models.training.input_data import Reading
 from ...models.training.memory import USABLE
 from ...models.training.planner import BUBBLE, COMPUTE, Plan, Sweep, binding, training_seconds
 from ...models.training.step_time import Step
-from .terminal import hanging, safe, wrap
+from ..text.terminal import hanging, safe, wrap
 
 WIDTH = 98
 _LABEL = 14

@@ -13,9 +13,9 @@ from ...models.facts.machine import Node
 from ...models.facts.units import as_gigabytes
 from ...models.inventory.snapshot import Snapshot
 from ...models.report import Level
-from .terminal import cells as cells_of
-from .terminal import hanging, safe, wrap
-from .vocabulary import basis_in_words
+from ..text.terminal import cells as cells_of
+from ..text.terminal import hanging, safe, wrap
+from ..text.vocabulary import basis_in_words
 
 WIDTH = 98
 _NUMBER = 9  # columns of a rate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...models.catalog import Code, codes
 from ...models.diagnosis.remedies import in_words
-from .terminal import hanging, wrap
+from ..text.terminal import hanging, wrap
 
 WIDTH = 80
 

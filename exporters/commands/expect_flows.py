@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from ...models.bandwidth.breakdown import Explained, Step
 from ...models.facts.records import COLLECTIVES
 from ...models.facts.units import as_size
+from ..text.terminal import hanging, safe
+from ..text.vocabulary import basis_in_words, counted
 from .expect import WIDTH, Column, rate, row, subject
-from .terminal import hanging, safe
-from .vocabulary import basis_in_words, counted
 
 _HOPS = (
     Column("from", 19, number=False),

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from ...models.facts.averages import median
 from ...models.facts.units import as_size
 from ...models.report import Job, JobRate
-from ..text.terminal import WIDTH, Paint, hanging, safe
-from ..text.vocabulary import counted
+from .terminal import WIDTH, Paint, hanging, safe
+from .vocabulary import counted
 
 _MOST_GROUPS, _MOST_SLOW = 16, 8
 _BAR = 10  # columns of the rate of the fastest communicator of a group

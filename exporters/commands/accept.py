@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from ...models.catalog import NOT_ENOUGH_EVIDENCE, codes
 from ...models.facts.units import as_utc
 from ...models.report import Report
-from .terminal import hanging, safe
-from .vocabulary import counted
+from ..text.terminal import hanging, safe
+from ..text.vocabulary import counted
 
 WIDTH = 80
 

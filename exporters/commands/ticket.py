@@ -14,9 +14,9 @@ from ...models.inventory.inventory import last_seen
 from ...models.inventory.name_resolver import is_present, names_of
 from ...models.inventory.snapshot import Snapshot
 from ...models.report import Finding, Level, Report
-from .quantities import quantity, seen
-from .terminal import hanging, safe
-from .vocabulary import in_words
+from ..text.quantities import quantity, seen
+from ..text.terminal import hanging, safe
+from ..text.vocabulary import in_words
 
 WIDTH = 98
 _PART_FIELDS = (  # fields of facts that identify a part, in this order

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from linkgauge.exporters.formats.fabric import as_json, as_text
+from linkgauge.exporters.commands.fabric import as_json, as_text
 from linkgauge.models.fabric.fabric_localization import Cause
 from linkgauge.models.fabric.report import FabricReport, Member, Rate, node_findings
 from linkgauge.models.fabric.wiring import Pair, Port

@@ -9,7 +9,7 @@ import msgspec
 from ...models.facts.units import as_size
 from ...models.training.cluster import Cluster
 from ...models.training.collective_time import Collective, Timing
-from .terminal import WIDTH, hanging, safe, wrap
+from ..text.terminal import WIDTH, hanging, safe, wrap
 
 _LABEL = 13
 _BAR = 34  # columns of the longest bar

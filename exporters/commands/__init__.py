@@ -1,0 +1,1 @@
+"""The output of one command each: its text, JSON and CSV."""
