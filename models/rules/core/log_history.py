@@ -25,6 +25,14 @@ def events(snapshot: Snapshot, *kinds: str) -> list[Event]:
     return [event for event in snapshot.of(Event).values() if event.kind in kinds]
 
 
+def by_subject(found: list[Event]) -> Mapping[str, list[Event]]:
+    """Subject, or "node" -> its events in the order of their times."""
+    groups: dict[str, list[Event]] = defaultdict(list)
+    for event in sorted(found, key=lambda one: one.at or 0.0):
+        groups[event.subject or "node"].append(event)
+    return groups
+
+
 def has_events(snapshot: Snapshot, *kinds: str) -> bool:
     """Whether the log has an event of one of these kinds."""
     return any(kind in _by_kind(snapshot) for kind in kinds)

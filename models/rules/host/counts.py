@@ -191,7 +191,7 @@ def too_few(code: str, quantity: str, field: str, what: str, kind: str) -> Rule:
         claim = next((one for one in count_claims(snapshot) if one.subject == quantity), None)
         against = claim.contradicted if claim else None
         gone = len(_counted(snapshot, removed(snapshot, kind)))
-        elsewhere = kind == "nic" and against and against.by != "baseline"  # network/nic.py
+        elsewhere = kind == "nic" and against and against.by != "baseline"  # network/port_state.py
         if claim and against and not elsewhere and claim.observed + gone < against.least:
             known = profile(snapshot)
             by_machine = known is not None and against.by != "baseline"

@@ -25,9 +25,8 @@ from ..core.log_history import event_evidence, events, gpu_at, is_later, later, 
 from ..core.rule import Rule
 from ..core.wording import function_name, location
 
-_WARNING = (
-    "warning"  # case of a warning of NCCL that no row knows (nccl/nccl.py): no symptom beside a fault that has a name
-)
+# The case of a warning of NCCL that no row knows (nccl/log_failures.py): no symptom beside a fault that has a name.
+_WARNING = "warning"
 _KIND = "message"
 _FELL_OFF = 79  # Xid
 _OF_GPUS = ("gpu-", "nvlink-", "nvswitch-", "driver-mismatch")
@@ -38,7 +37,7 @@ _GRAVE = re.compile(
     r"|(?:un|non-)responsive|hung|dead|overheat(?:ed|ing)|fell off|fallen off)\b",
     re.IGNORECASE,
 )
-_DOWN, _FLAPPING, _FLAPS = "nic-port-down", "nic-port-flapping", 3  # times in an hour (network/logged_events.py)
+_DOWN, _FLAPPING, _FLAPS = "nic-port-down", "nic-port-flapping", 3  # times in an hour (network/nic_events.py)
 _NUMBERS = ("{xid}", "{sxid}")
 _LINKS = ("pcie-link-narrow", "pcie-link-slow")
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number

@@ -70,7 +70,7 @@ def _gpus(places: Mapping[str, str], here: Mapping[str, str | None]) -> Iterator
 def _nics(places: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Pairs each NIC at an unexpected address with an empty expected address: name, actual, expected.
 
-    If there are more NICs than places, none is paired. Missing NICs belong to nic.py.
+    If there are more NICs than places, none is paired. Missing NICs belong to port_state.py.
     """
     lost = [due for due in places if due not in here]
     strange = [at for at in here if at not in places]

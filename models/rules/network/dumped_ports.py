@@ -18,7 +18,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import COHORT, Basis, Finding, Severity
 from ..core.rule import Rule
 from ..core.wording import cited, gap, titled
-from .nic import had_address
+from .port_state import had_address
 from .ports import AnyPort, function_of, real, up
 
 # Software devices, and devices of containers and virtual machines

@@ -17,7 +17,7 @@ from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited, gap
-from . import dumped_ports, nic
+from . import dumped_ports, port_state
 from .ports import real, up
 
 _SEVERAL = 4  # ports; pairs of ports often have a spare one
@@ -46,7 +46,7 @@ def _findings(snapshot: Snapshot, port: Port) -> list[Finding]:
     found = list(dumped_ports.unconnected(snapshot, port)) if dumped_ports.is_blamed(snapshot, port) else []
     for one in (port, network) if network else (port,):
         if real(snapshot, one):
-            found += nic.down(snapshot, one)
+            found += port_state.down(snapshot, one)
         elif dumped_ports.nameless(snapshot, one):
             found += dumped_ports.down(snapshot, one)
     return found

@@ -14,8 +14,8 @@ from ...report import Finding, Severity
 from ..core.counter_windows import HOUR, Limit, Rise, far_above, latest_counter, too_many
 from ..core.rule import Rule
 from ..core.wording import location
-from .nic import down
 from .port_downs import downs_of
+from .port_state import down
 from .ports import AnyPort, adapter_name, cohort, function_of, network_of, shares_rdma_port
 
 
@@ -39,7 +39,7 @@ _RETRAINED = Limit(fewest=5, per_hour=5, outlier=20)
 _NEVER = Limit(fewest=2, per_hour=1, outlier=5)
 # Network devices also count packets of wrong length or for unknown protocols as errors: one in a second.
 _DEVICE = Limit(fewest=100, per_hour=HOUR, outlier=1000)
-# As in the kernel's log (logged_events.py): three in an hour, six in a day. A flap changes the carrier twice.
+# As in the kernel's log (nic_events.py): three in an hour, six in a day. A flap changes the carrier twice.
 _DOWNS = Limit(fewest=3, per_hour=3 - 0.5, outlier=6)
 _CARRIER = Limit(fewest=6, per_hour=6 - 0.5, outlier=12)
 # Losses of a busy network. NVSentinel: local_ack_timeout_err above 1 a second; UFM: port_xmit_discards above 200.
@@ -165,7 +165,7 @@ def _finding(snapshot: Snapshot, port: AnyPort, code: str, found: list[tuple[str
 
 
 def _is_reported(snapshot: Snapshot, port: AnyPort) -> bool:
-    """Whether the port is down now, or the kernel's log has its flaps (logged_events.py)."""
+    """Whether the port is down now, or the kernel's log has its flaps (nic_events.py)."""
     if any(one.severity != "info" for one in down(snapshot, port)):
         return True
     logged = downs_of(snapshot).get(port.key, ())

@@ -101,7 +101,7 @@ def _totals(links: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _counted(snapshot: Snapshot) -> bool:
-    """Whether the number of links of a GPU is known: then nvlink.py compares it."""
+    """Whether the number of links of a GPU is known: then inactive_links.py compares it."""
     return any(gpu.nvlinks is not None for gpu in snapshot.of(Gpu).values())
 
 

@@ -14,8 +14,8 @@ from ...report import COHORT, Finding
 from ..core.claims import EVIDENCE, Claim, Support
 from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, gpu_product, gpus_by_name, place_of, subject_of
 from ..core.rule import Rule
+from .inactive_links import may_have, normal
 from .interconnect_kind import is_alone, is_part
-from .nvlink import may_have, normal
 
 COUNT, RATE, XGMI = "active NVLinks", "rate of {} links", "active xGMI links"
 _NAMES = {"nvlink": "NVLink", "c2c": "NVLink-C2C", "xgmi": "xGMI"}

@@ -1,20 +1,19 @@
-"""Kernel log events of NICs, memory and processors, if no counter shows the same."""
+"""Kernel log events of NICs and their ports."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from ...facts.machine import Event, Net, Node, Package, Pci, Port
+from ...facts.machine import Event, Net, Node, Pci, Port
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding, Severity
-from ..core.log_history import event_evidence, events, is_history, since, times, total_count
+from ..core.log_history import by_subject, event_evidence, events, is_history, since, times, total_count
 from ..core.rule import Rule
 from ..core.wording import function_name, location
 from ..gpu.pcie_events import any_logged
-from .nic import down
 from .port_downs import downs_of, is_last, readies_of, ups_of, while_running
+from .port_state import down
 from .ports import real, up
 
 _FLAPS = 3  # "link down" events in an hour: a restart of a switch or of a driver causes one or two
@@ -25,24 +24,11 @@ _RISES = 3  # "link up" events in an hour without "link down"; one or two are a 
 _FUNCTION = re.compile(r"^\w+:\d+:\(pid \d+\): ")  # of mlx5_core
 _EXCERPT = 2  # the same in an excerpt whose port comes up as often
 _CABLE = "the cable, a transceiver, or the port at the other end"
-_CORRECTED = 50  # in an hour; rasdaemon takes a memory page out of use at 50 a day (PAGE_CE_THRESHOLD)
-_BURST = 10  # fewer errors show no rate
-_MINUTE, _HOUR = 60.0, 3600.0
-_HOT = 3  # entries in an hour
-_OFTEN = 1000  # events since boot: the kernel logs one line in five minutes for any number of them
-_EVENTS = re.compile(r"\(total events = ([0-9]{1,12})\)")  # therm_throt.c
-
-
-def _grouped(found: list[Event]) -> Mapping[str, list[Event]]:
-    groups: dict[str, list[Event]] = defaultdict(list)
-    for event in sorted(found, key=lambda one: one.at or 0.0):
-        groups[event.subject or "node"].append(event)
-    return groups
 
 
 def nics(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """The driver or firmware of a NIC logged a fault of the NIC or of the module in its cage."""
-    for address, found in _grouped([one for one in events(snapshot, "nic", "module") if not _is_hot(one)]).items():
+    for address, found in by_subject([one for one in events(snapshot, "nic", "module") if not _is_hot(one)]).items():
         function = snapshot.of(Pci).get(address)
         # Function 0 of device 0 is never a virtual function. Virtual functions come and go.
         gone = function is None and address.endswith(":00.0") and snapshot.origin != "dumps" and bool(snapshot.of(Pci))
@@ -71,7 +57,7 @@ def nics(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 def modules(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """The module in the cage of a NIC is hotter than its own limit."""
-    for address, found in _grouped([one for one in events(snapshot, "module") if _is_hot(one)]).items():
+    for address, found in by_subject([one for one in events(snapshot, "module") if _is_hot(one)]).items():
         function = snapshot.of(Pci).get(address)
         name = function_name(snapshot, function) if function else f"NIC {address}"
         yield Finding(
@@ -108,7 +94,7 @@ def _message(event: Event) -> str:
 
 
 def flaps(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """A port of any kind went down several times within an hour or a day. nic.py reports ports that are down now."""
+    """A port went down several times within an hour or a day. port_state.py reports ports that are down now."""
     for port, found in downs_of(snapshot).items():
         known = snapshot.of(Port).get(port) or snapshot.of(Net).get(port)
         if known and real(snapshot, known) and any(one.severity != "info" for one in down(snapshot, known)):
@@ -203,97 +189,10 @@ def _states(snapshot: Snapshot) -> frozenset[str]:
     return frozenset(port.key for port in ports if up(port) is not None)
 
 
-def memory(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """Errors of the host's memory in the log, if no counter shows them; those of a text can be of another time."""
-    counted = [one for one in snapshot.observations if one.quantity in ("ce_count", "ue_count")]
-    if any(snapshot.origin != "dumps" or one.value for one in counted):
-        return
-    for key, found in _grouped(events(snapshot, "edac")).items():
-        bad = [one for one in found if one.fatal]
-        last = max(bad or found, key=lambda one: one.recent or 1)
-        few = not bad and not _is_storm(snapshot, last)
-        if few and snapshot.origin != "dumps":
-            continue
-        severity: Severity = "info" if few or is_history(snapshot, last) else "critical" if bad else "warning"
-        kind = "uncorrected" if bad else "corrected"
-        modules = _modules(bad or found)
-        yield Finding(
-            code="host-memory-errors",
-            kind="event" if bad else "state",
-            severity=severity,
-            subject=key,
-            message=f"the kernel logged {total_count(bad or found)} {kind} memory errors of {key}{modules}",
-            case=kind,
-            fact=f"had {total_count(bad or found)} {kind} memory errors",
-            since=since(last),
-            expected=0,
-            observed=total_count(bad or found),
-            unit="count",
-            cause="a memory module; the log names its place",
-            evidence=tuple(event_evidence(one) for one in found),
-        )
-
-
-def _is_storm(snapshot: Snapshot, event: Event) -> bool:
-    """Whether the errors of a module come at a rate that needs a replacement. An excerpt can be shorter than an hour.
-
-    Of a text without times, the number of errors decides.
-    """
-    recent = event.recent if event.recent is not None else event.count or 1
-    if event.first is None or event.until is None:
-        return recent >= _CORRECTED
-    span = max(event.until - event.first, _MINUTE)
-    return recent >= _CORRECTED or (recent >= _BURST and span < _HOUR and recent * _HOUR >= _CORRECTED * span)
-
-
-def _modules(found: Sequence[Event]) -> str:
-    """The modules that the lines name, the one with the most errors first."""
-    names = dict.fromkeys(one.name for one in sorted(found, key=lambda one: -(one.count or 1)) if one.name)
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f" ({', '.join([str(name) for name in names][:3])}{more})" if names else ""
-
-
-def heat(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """Processors slowed down because of heat, if the counters were not read (host_counters.py)."""
-    if any(one.quantity == "throttle_time" for one in snapshot.observations):
-        return
-    packages: dict[str, list[Event]] = defaultdict(list)
-    for event in events(snapshot, "throttle"):
-        packages[_package_of(snapshot, event)].append(event)
-    for key, found in packages.items():
-        most = max(found, key=lambda one: (_total(one), one.recent or 1))
-        few = (most.recent or 1) < _HOT and _total(most) < _OFTEN
-        total = f" ({_total(most)} times since boot, by the line)" if _total(most) else ""
-        yield Finding(
-            code="cpu-throttled",
-            severity="info" if is_history(snapshot, most) or few else "warning",
-            subject=key,
-            message=f"the processors of {key} slowed down because of heat{times([most])}{total}",
-            since=since(most),
-            observed=max(most.count or 1, _total(most)),
-            unit="count",
-            cause="fans, filters, a heat sink, or the room's temperature",
-            evidence=(event_evidence(most),),
-        )
-
-
-def _total(event: Event) -> int:
-    """The number of such events since boot that the line gives. 0: it gives none."""
-    found = _EVENTS.search(event.text or "")
-    return int(found[1]) if found else 0
-
-
-def _package_of(snapshot: Snapshot, event: Event) -> str:
-    packages = snapshot.of(Package).values()
-    return next((p.key for p in packages if event.subject in {f"cpu{number}" for number in p.cpus or ()}), "node")
-
-
 RULES = (
     Rule("nic-errors", Node, (), nics, any_logged("nic", "module")),
     Rule("nic-optics", Node, (), modules, any_logged("module")),
     Rule("nic-port-flapping", Node, (), flaps, any_logged("link down")),
     Rule("nic-port-flapping", Node, (), rises, rose_again),
     Rule("nic-port-down", Node, (), stays_down, any_logged("link down")),
-    Rule("host-memory-errors", Node, (), memory, any_logged("edac")),
-    Rule("cpu-throttled", Node, (), heat, any_logged("throttle")),
 )
