@@ -19,6 +19,7 @@ from .options.input import (
 from .options.measuring import measuring_options
 from .options.push import Sinks, sending_options
 from .output.exits import EXIT, INTERRUPTED
+from .output.report_formats import REPORT_FORMATS, rendered
 from .output.write import clear_errors, write
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "html", "prometheus"]),
+    type=click.Choice(["text", *REPORT_FORMATS, "prometheus"]),
     default="text",
     help="html is one file for a browser. prometheus with --output FILE.prom is for node_exporter's textfile "
     "collector.  [default: text]",
@@ -123,5 +124,5 @@ def _write(report: Report, form: str, amount: Amount, output: str | None) -> Non
     from .output import reports
 
     with within(reports.terminal_columns(output)):
-        text = reports.rendered(report, form, reports.in_colour(output), amount)
+        text = rendered(report, form, reports.in_colour(output), amount)
     write(text, output)

@@ -25,7 +25,6 @@ from ...state import acceptance, inventory_file
 from .progress import show_progress
 
 if TYPE_CHECKING:
-    from ....exporters.text.report import Amount
     from ....probes.redfish import Controller
     from ...inputs.inspector import Found
 
@@ -167,21 +166,6 @@ def warn_unmatched(snapshot: Snapshot, report: Report) -> None:
         print(f"Warning: ignore {entry}: {why}", file=sys.stderr)
     if len(unused) > _MOST:
         print(f"Warning: {len(unused) - _MOST} more entries of [ignore] match no finding", file=sys.stderr)
-
-
-def rendered(report: Report, form: str, colour: bool, amount: Amount = "usual") -> str:
-    """Render the report as "text", in this amount, as "json" or as "html"."""
-    if form == "html":
-        from ....exporters.html.report_page import as_html
-
-        return as_html(report)
-    if form == "json":
-        from ....exporters.formats.json import as_json
-
-        return as_json(report)
-    from ....exporters.text.report import as_text
-
-    return as_text(report, colour, amount)
 
 
 def in_colour(output: str | None) -> bool:
