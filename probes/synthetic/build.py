@@ -16,7 +16,7 @@
     busy_speed = 16
     gpu = {power_limit = 350}                  # fields of the driver; others are those of a healthy GPU
 
-The keys are those of schema.py. The models are those of models.toml and of the node's own [model.NAME] tables.
+The keys are those of schema.py. The models are those of device_models.toml and of the node's own [model.NAME] tables.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import count, product
 from typing import TypeAlias
 
-from .models import Model, models
+from .device_models import Model, models
 from .schema import Change, Node, Root
 
 Attached: TypeAlias = "str | Sequence[Attached]"  # below a port: a model, the list below a switch, or "" for nothing

@@ -8,7 +8,7 @@ from ...models.facts.pcie_rates import generation
 from ...models.facts.records import Evidence, Observation
 from ..host.entries import Folder
 from ..parsing.parsers import PCI_ADDRESS
-from .models import CLASSES, VENDORS
+from .device_models import CLASSES, VENDORS
 from .pci import Function
 from .schema import Node
 from .tree_writer import TreeWriter

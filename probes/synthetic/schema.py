@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from .models import Lanes, Line, Model, Size, Word
+from .device_models import Lanes, Line, Model, Size, Word
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]*$")]
 Few = Annotated[int, msgspec.Meta(ge=1, le=64)]

@@ -11,7 +11,7 @@ from linkgauge.models.facts.merge import merge
 from linkgauge.models.facts.records import Fact
 from linkgauge.probes.host.recorded import Recorded, dump, parse
 from linkgauge.probes.synthetic.build import build
-from linkgauge.probes.synthetic.models import models
+from linkgauge.probes.synthetic.device_models import models
 from tests.support.nodes.synthetic_machines import GPU, NAMES, NODES, SMALL, said_of
 
 

@@ -1,6 +1,6 @@
 """The device models of synthetic nodes: identity and capabilities.
 
-models.toml contains the models. The description of a node can add its own.
+device_models.toml contains the models. The description of a node can add its own.
 """
 
 from __future__ import annotations
@@ -98,6 +98,6 @@ class Model(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
 
 @cache
 def models() -> Mapping[str, Model]:
-    """Return the models of models.toml, by name."""
-    with open(f"{os.path.dirname(__file__)}/models.toml", "rb") as file:
+    """Return the models of device_models.toml, by name."""
+    with open(f"{os.path.dirname(__file__)}/device_models.toml", "rb") as file:
         return msgspec.convert(tomli.load(file), dict[str, Model])
