@@ -47,7 +47,7 @@ def evaluate(snapshot: Snapshot) -> Report:
     unread = (*snapshot.not_checked, *gaps, *disagreements(snapshot, found), *unproven(snapshot, measured))
     if any(level.expected for level in measured):
         checks = {**checks, "bandwidth-low": True}
-    if _says_nothing(snapshot) and not (found or unread or unjudged or any(checks.values())):
+    if _is_text_dump(snapshot) and not (found or unread or unjudged or any(checks.values())):
         unread = (unjudged_text(snapshot),)
     training, unsure = _training(snapshot, impact, measured)
     return Report(
@@ -72,8 +72,8 @@ def evaluate(snapshot: Snapshot) -> Report:
     )
 
 
-def _says_nothing(snapshot: Snapshot) -> bool:
-    """Whether it is a text that should have a state. Files of topologies have none."""
+def _is_text_dump(snapshot: Snapshot) -> bool:
+    """Whether the input is tool output without PCI functions. Files of topologies have PCI functions and no state."""
     return snapshot.origin == "dumps" and not snapshot.of(Pci)
 
 
@@ -196,7 +196,7 @@ def _seen(observations: Iterable[Observation]) -> Iterator[ReportedObservation]:
 
 
 def _with_known_code(snapshot: Snapshot, finding: Finding) -> Finding:
-    """In a report of outputs, a newer code is replaced by the nearest one of the list that its readers know."""
+    """In reports of dumps, replace a code by `of_outputs` of codes.toml: their readers know a fixed list of codes."""
     code = codes()[finding.code].of_outputs if snapshot.origin == "dumps" else None
     if code is None:
         return finding

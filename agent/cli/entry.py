@@ -81,7 +81,10 @@ def _interrupt_once(number: int, frame: object) -> NoReturn:
 
 
 def _exit_code(code: object) -> int:
-    """The exit code as Python sees it. It prints what is no number (https://docs.python.org/3/library/sys.html)."""
+    """The exit code of SystemExit, as Python defines it (https://docs.python.org/3/library/sys.html).
+
+    A non-integer code is printed, and the exit code is 1.
+    """
     if code is None or isinstance(code, int):
         return int(code or 0)
     with suppress(OSError, ValueError):

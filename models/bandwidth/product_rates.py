@@ -1,8 +1,8 @@
 """Copies whose path is not known, compared with the complete links of the GPU product.
 
-Who reaches this rate has these links: the slowest hop of any path is at least as fast. If no flow reaches it, the
-machine may be healthy and of an older generation, or the path another one, so nothing is expected. The path is not
-known in dumps. In virtual machines it is not known between processor and GPU.
+A flow that reaches this rate proves complete links: each hop of its path is at least as fast. If no flow reaches it,
+the machine can be of an older generation or the path can be another one, so no rate is expected. The path is not known
+in dumps. In virtual machines it is not known between processor and GPU.
 """
 
 from __future__ import annotations

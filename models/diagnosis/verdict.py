@@ -25,8 +25,8 @@ def verdict(
     unknown: a vital check was wanted but not possible; a source failed by its own fault, so its result is missing (not
     for dumps); a symptom was seen but not its cause; a finding is stale; or nothing could be checked. Instead of ok,
     also: a part of a dump was not read, two sources disagree on a state, or a driver reports a fault in unknown words.
-    Checks of the processors of a recorded machine alone count as none. An implausible measurement is no check. A check
-    that only informs, or a line of a log that only informs, says nothing about faults.
+    A recorded machine that shows only processors gives `unknown`. `measurement-invalid` does not count as a check. A
+    check or a log line that can only give information is no evidence that faults are absent.
     """
     counting = [one for one in found if not one.silenced and one.code != "measurement-invalid"]
     active = [one for one in counting if one.stale is None]

@@ -55,7 +55,7 @@ def _slow(
     by_communicator: Mapping[str, Sequence[Rate]],
     uniform: Sequence[Rate] = (),
 ) -> Mapping[str, Slow]:
-    """As the kind of collective that costs most shows it.
+    """Each slow communicator, with the factor of its most expensive collective.
 
     A part makes equal communicators equally slow. So parts of a `uniform` one that is faster do not explain it.
     """
