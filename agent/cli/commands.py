@@ -109,7 +109,7 @@ class Commands(click.Group):
             import traceback
 
             traceback.print_exc()
-            click.echo("This is a fault in linkgauge itself: please report it, with a capture.", err=True)
+            click.echo("This is a bug in linkgauge: please report it, with a capture.", err=True)
             sys.exit(OUR_BUG)
         with suppress(OSError):  # standard error may be a file on a full disk
             error.show()

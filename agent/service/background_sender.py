@@ -57,7 +57,7 @@ class BackgroundSender(Generic[T]):
                 self._wait(self._backoff[min(tries, len(self._backoff) - 1)], values[0])
                 tries += 1
             except Exception:
-                _log.exception("%s: a fault in linkgauge itself: please report it", self._name)
+                _log.exception("%s: a bug in linkgauge: please report it", self._name)
             else:
                 self._log(None)
                 tries = 0

@@ -202,8 +202,8 @@ def _run_cycle(daemon: Daemon, host: Guarded) -> None:
     try:
         report = daemon.cycle()
     except Exception:
-        _log.exception("a cycle broke off, which is a fault in linkgauge itself: please report it, with a capture")
-        status = "a fault in linkgauge itself: see the log"
+        _log.exception("a cycle failed (bug in linkgauge): please report it, with a capture")
+        status = "a bug in linkgauge: see the log"
     else:
         status = f"{report.verdict}, {len(report.findings)} findings"
     host.look()

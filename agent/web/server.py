@@ -122,7 +122,7 @@ class Server:
         try:
             self._loop.run_until_complete(self._serve())
         except Exception:
-            _log.exception("the web server broke off")
+            _log.exception("the web server failed (bug in linkgauge)")
         finally:
             self._passwords.close()
             self._loop.close()
@@ -155,7 +155,7 @@ class Server:
             response = await self._reply(request)
         except Exception as fault:
             self._log_failure(self._loop, {"exception": fault, "message": ""})
-            response = sentence(500, "a fault in linkgauge itself: see its log")
+            response = sentence(500, "a bug in linkgauge: see its log")
         with suppress(StreamClosedError):
             self._write(request, response)
 

@@ -152,7 +152,7 @@ def _costs() -> list[Tile]:
                 "Unknown and silent nodes",
                 [state, last],
                 "Nodes where a vital check could not be judged, and nodes whose service does not answer or completes "
-                "no cycle. Do not take them for healthy.",
+                "no cycle. They are not known to be healthy.",
                 {"verdict": "State", "Value #B": "Last cycle", **PLACE},
                 {"State": "verdict", "Last cycle": "dateTimeFromNow"},
                 sort="Last cycle",

@@ -225,7 +225,7 @@ _ALL = (
         "gauge",
         ("probe",),
         "1 per source",
-        "1 if the source ran without a fault in linkgauge.",
+        "1 if the source ran without a bug in linkgauge.",
     ),
     Metric(
         "linkgauge_probe_duration_seconds",

@@ -19,7 +19,7 @@ _FIELD = re.compile(r"[A-Za-z]\w*\.\w+", re.ASCII)
 
 
 _WORDS = {
-    Reason.FAULT: "a fault in linkgauge itself",
+    Reason.FAULT: "a bug in linkgauge",
     Reason.STOPPED: "the service completes no cycles",
     Reason.NOT_MEASURED: "not measured",
     Reason.AT_REST: "at rest",

@@ -9,6 +9,7 @@ from ..facts.reason import Reason
 from ..facts.records import NotChecked, Run
 from ..report import UNEXPLAINED, Finding, Origin, Report, Verdict
 
+_DOUBT = "This node is not known to be healthy"
 _HOST = ("cpu-", "numa-", "host-memory")  # beginnings of codes about processors and memory
 _UNSURE = (Reason.INCOMPLETE, Reason.CONTRADICTED)
 
@@ -68,12 +69,13 @@ def why_unknown(report: Report) -> tuple[str, bool]:
         code for code, evaluated in report.checks.items() if not evaluated and code in codes() and codes()[code].vital
     ]
     if vital:
-        return f"Do not take this node for healthy: {', '.join(vital)} could not be judged.", True
+        return f"{_DOUBT}: {', '.join(vital)} could not be checked.", True
     if broken := [run.name for run in report.runs if not run.ok]:
-        return f"Do not take this node for healthy: {', '.join(broken)} broke off, a fault in linkgauge itself.", False
+        sources = f"source{'s' * (len(broken) > 1)} {', '.join(broken)}"
+        return f"{_DOUBT}: a bug in linkgauge stopped the {sources}.", False
     if stale := [finding.code for finding in report.findings if finding.stale and not finding.silenced]:
         codes_of = ", ".join(dict.fromkeys(stale))
-        return f"Do not take this node for healthy: {codes_of} could not be evaluated again.", False
+        return f"{_DOUBT}: {codes_of} could not be checked again.", False
     if any(finding.code == NOT_ENOUGH_EVIDENCE for finding in report.findings):
         return "There is a symptom without a known cause.", False
     if any(finding.case == UNEXPLAINED for finding in report.findings):
@@ -83,5 +85,5 @@ def why_unknown(report: Report) -> tuple[str, bool]:
     if any(gap.reason is Reason.INCOMPLETE for gap in report.not_checked):
         return "A part of the input is missing or was not read. The rest shows no fault.", True
     if any(finding.severity == "info" for finding in report.findings):
-        return "What was read is only information: it could not have shown a fault.", False
+        return "The input cannot show a fault.", False
     return "Nothing could be judged.", False

@@ -216,11 +216,12 @@ def test_a_source_that_breaks_takes_nothing_else_with_it(hgx: Node, caplog: pyte
     healthy, ports = hgx.cycle(), "infiniband/mlx5_0/ports"
     hgx.host.failing_folder = ports
     report = hgx.cycle()
-    why = f"a fault in linkgauge itself: RuntimeError: a bug at {ports}"
+    why = f"a bug in linkgauge: RuntimeError: a bug at {ports}"
     gap = NotChecked(what="Port", subject="node", reason=Reason.FAULT, detail=why, how="report it, with a capture")
     assert gap in report.not_checked
     assert [run.name for run in report.runs if not run.ok] == ["rdma"]
-    assert [record.getMessage() for record in caplog.records if record.exc_info] == ["source rdma broke off"]
+    logged = [record.getMessage() for record in caplog.records if record.exc_info]
+    assert logged == ["source rdma failed (bug in linkgauge)"]
     hgx.host.failing_folder = None
     corrected = hgx.cycle()
     assert (corrected.verdict, corrected.not_checked) == (healthy.verdict, healthy.not_checked)

@@ -126,11 +126,11 @@ def test_a_healthy_node_an_unknown_one_and_a_service_that_stopped(hgx: Node, boo
     report = hgx.daemon.report
     assert report
     unknown = replace(report, verdict="unknown", checks={**report.checks, "gpu-missing": False})
-    state = replace_state(read.service, "Do not take this node for healthy: gpu-missing could not be judged.")
+    state = replace_state(read.service, "This node is not known to be healthy: gpu-missing could not be checked.")
     status_file.write(hgx.daemon.folder, unknown, time.time(), 15.0, {}, state)
     done = status(hgx)
     assert done.exit_code == 3
-    assert "unknown because  Do not take this node for healthy: gpu-missing could not be judged." in done.output
+    assert "unknown because  This node is not known to be healthy: gpu-missing could not be checked." in done.output
     status_file.write(hgx.daemon.folder, report, time.time() - 3600, 15.0, {}, read.service)
     done = status(hgx)
     assert done.exit_code == 3

@@ -120,7 +120,7 @@ def test_the_front_page_explains_an_unknown_verdict() -> None:
     )
     pages.put(unknown, CYCLE_INFO)
     shown = pages.read("front").decode()
-    why = "Do not take this node for healthy: gpu-missing could not be judged."
+    why = "This node is not known to be healthy: gpu-missing could not be checked."
     assert f'<p class="unknown">{why}</p>' in shown
     assert [shown.count(text) for text in ("secret", "<td>permission</td>", "<td>no-answer</td>")] == [0, 1, 1]
     assert pages.read("whole").count(b"secret") == 3

@@ -168,5 +168,5 @@ def test_measured_rates_have_a_matrix() -> None:
 def test_an_unknown_verdict_says_why() -> None:
     report: Report = report_of(node("hgx-h100", '[gpu]\nmissing = "not installed"'))
     assert report.verdict == "unknown"
-    assert "Do not take this node for healthy" in Page(as_html(report)).words
+    assert "This node is not known to be healthy" in Page(as_html(report)).words
     assert len(ALL) > 20
