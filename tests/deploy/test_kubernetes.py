@@ -262,7 +262,7 @@ def broken(name: str) -> Report:
 
 
 def test_the_plugin_of_node_problem_detector(tmp_path: Path) -> None:
-    assert plugin(tmp_path, "failed", None) == (2, "nothing says how the links are: is linkgauge serve running?")
+    assert plugin(tmp_path, "failed", None) == (2, "linkgauge.prom is not readable: is linkgauge serve running?")
     healthy = report_of(node("hgx-h100"))
     assert plugin(tmp_path, "failed", healthy) == plugin(tmp_path, "degraded", healthy) == (0, "")
     narrow = broken("x8")
@@ -270,7 +270,7 @@ def test_the_plugin_of_node_problem_detector(tmp_path: Path) -> None:
     assert plugin(tmp_path, "degraded", narrow) == (0, "")
     code, text = plugin(tmp_path, "failed", narrow, late=1000)
     assert code == 2
-    assert re.fullmatch(r"linkgauge serve has found nothing for \d{3,5} s", text)
+    assert re.fullmatch(r"linkgauge serve has not completed a cycle for \d{3,5} s", text)
     assert plugin(tmp_path, "sometimes", narrow) == (2, "linkgauge.sh failed|degraded [FILE]")
     (tmp_path / "linkgauge.prom").write_text("what is this\n")
     code, _ = plugin(tmp_path, "failed", None)
