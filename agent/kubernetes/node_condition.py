@@ -48,7 +48,7 @@ def condition_of(report: Report | None) -> Condition:
 
 
 def camel_case(code: str) -> str:
-    """A reason has no hyphens."""
+    """A finding code as the reason of a condition, which has no hyphens: "PcieLinkNarrow"."""
     return "".join(part.capitalize() for part in code.split("-"))
 
 

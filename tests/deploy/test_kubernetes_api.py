@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from pod_gate import LABEL, decide
-from probe_jobs import GPUS, job_of, make, missing
+from probe_jobs import GPUS, create_missing_jobs, job_of, missing
 
 from linkgauge.agent.gate import decision
 from linkgauge.agent.gate.decision import GateDecision
@@ -140,7 +140,7 @@ def test_outside_of_a_cluster() -> None:
 def test_each_free_node_gets_a_job_with_all_of_its_gpus(cluster: Cluster, stub: Stub) -> None:
     stub.nodes = [of("b", 4), of("a"), of("no-gpus", 0), of("drained", unschedulable=True), of("measured")]
     stub.jobs = [job_of(TEMPLATE, "measured", 8)]
-    assert make(cluster, TEMPLATE, 50) == ["linkgauge-probe-a", "linkgauge-probe-b"]
+    assert create_missing_jobs(cluster, TEMPLATE, 50) == ["linkgauge-probe-a", "linkgauge-probe-b"]
     assert [(method, path) for method, path, *_ in stub.changed] == [
         ("POST", "/apis/batch/v1/namespaces/linkgauge/jobs")
     ] * 2
@@ -152,12 +152,12 @@ def test_each_free_node_gets_a_job_with_all_of_its_gpus(cluster: Cluster, stub: 
 
 
 def test_not_all_jobs_at_once(cluster: Cluster, stub: Stub) -> None:
-    assert make(cluster, TEMPLATE, 3) == [f"linkgauge-probe-node00{number}" for number in range(3)]
+    assert create_missing_jobs(cluster, TEMPLATE, 3) == [f"linkgauge-probe-node00{number}" for number in range(3)]
     stub.refuse["POST"] = 409  # another run has made them
-    assert make(cluster, TEMPLATE, 3) == []
+    assert create_missing_jobs(cluster, TEMPLATE, 3) == []
     stub.refuse["POST"] = 403
     with pytest.raises(ApiError):
-        make(cluster, TEMPLATE, 3)
+        create_missing_jobs(cluster, TEMPLATE, 3)
 
 
 def test_names_of_jobs_are_names_and_differ() -> None:

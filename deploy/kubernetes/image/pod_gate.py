@@ -1,8 +1,9 @@
-"""Init container: may this pod run on this node? Where not, the node is marked first, so that it does not come back.
+"""Init container: decides whether this pod may run on this node.
 
-pod_gate.py STATE-FOLDER, with NODE_NAME in the environment. What closes a gate stands in the site file, in the table
-[gate]; as it ships it closes nothing, and this says what it would close for. Exit code 2: closed. Whatever else goes
-wrong, the pod runs: also where the node could not be marked, since the pod would fail here again and again.
+Usage: pod_gate.py STATE_FOLDER, with NODE_NAME in the environment. The table [gate] of the site file lists the findings
+that close the gate. By default the gate stays open and prints what would close it. Exit code 2: closed; the node is
+labelled first, so that gated pods avoid it. After any other error the pod runs, also if the node could not be labelled:
+without the label, the pod would fail on this node again and again.
 """
 
 from __future__ import annotations
@@ -16,34 +17,35 @@ from urllib.parse import quote
 from linkgauge.agent.gate import decision
 from linkgauge.agent.gate.decision import GateDecision
 from linkgauge.agent.inputs.site_file import BadInput
-from linkgauge.agent.kubernetes.cluster_api import MERGE, STRATEGIC, ApiError, Cluster, here
+from linkgauge.agent.kubernetes.cluster_api import MERGE, STRATEGIC, Cluster, ApiError, here
+from linkgauge.agent.kubernetes.node_condition import camel_case
 from linkgauge.models.site.gate import has_room
 
-LABEL, CONDITION = "linkgauge/closed", "LinkgaugeClosed"
+LABEL, CONDITION = "linkgauge.io/gate-closed", "LinkgaugeClosed"
 NODES = "/api/v1/nodes?labelSelector="
 _CLOSED = 2
 _LONGEST = 63  # characters of a label's value
 
 
 def decide(seen: GateDecision, cluster: Cluster, node: str, now: datetime) -> tuple[bool, str]:
-    """Whether the pod may run, and why. A node is marked only while few are. Raises ApiError."""
+    """Whether the pod may run, and why. Labels the node if the limit of closed nodes allows it. Raises ApiError."""
     if not seen.closed:
         return True, str(seen)
-    everybody = _nodes(cluster, "nvidia.com/gpu.present=true")
-    marked = _nodes(cluster, LABEL)
-    if node not in marked and not has_room(node, marked, (), len(everybody), seen.gate):
-        return True, f"open, because {len(marked)} of {len(everybody)} nodes are closed already; else {seen}"
-    mark(seen, cluster, node, now)
+    gpu_nodes = _nodes(cluster, "nvidia.com/gpu.present=true")
+    closed = _nodes(cluster, LABEL)
+    if node not in closed and not has_room(node, closed, (), len(gpu_nodes), seen.gate):
+        return True, f"open, because {len(closed)} of {len(gpu_nodes)} nodes are closed already; else {seen}"
+    close(seen, cluster, node, now)
     return False, str(seen)
 
 
-def mark(seen: GateDecision, cluster: Cluster, node: str, now: datetime) -> None:
-    """The label keeps gated pods away (they ask for nodes without it), the condition says why. Raises ApiError."""
+def close(seen: GateDecision, cluster: Cluster, node: str, now: datetime) -> None:
+    """Set the condition of the node, which has the reason, and the label, which gated pods avoid. Raises ApiError."""
     cause, at = seen.causes[0], now.strftime("%Y-%m-%dT%H:%M:%SZ")
     condition = {
         "type": CONDITION,
         "status": "True",
-        "reason": _camel(cause.code),
+        "reason": camel_case(cause.code),
         "message": f"{cause}: {cause.text}",
         "lastHeartbeatTime": at,
         "lastTransitionTime": at,
@@ -58,13 +60,8 @@ def _nodes(cluster: Cluster, selector: str) -> list[str]:
     return [one["metadata"]["name"] for one in answer["items"]]
 
 
-def _camel(code: str) -> str:
-    """A reason has no hyphens."""
-    return "".join(part.capitalize() for part in code.split("-"))
-
-
 def main() -> None:
-    """Say it, and leave with the exit code."""
+    """Print the decision and exit with its code."""
     try:
         seen = decision.decide(None, sys.argv[1])
         allowed, why = True, str(seen)

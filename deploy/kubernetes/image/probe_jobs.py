@@ -1,7 +1,7 @@
-"""A job for each GPU node that has none, which measures there as soon as all of its GPUs are free.
+"""Creates a job for each GPU node without one. The job measures the node as soon as all its GPUs are free.
 
-probe_jobs.py TEMPLATE [MOST]: the template is a Job in YAML; at most MOST (50) are made at once. A job that has ended
-is removed by the cluster after ttlSecondsAfterFinished: until then the node counts as measured.
+Usage: probe_jobs.py TEMPLATE [MOST]. The template is a Job in YAML. At most MOST (50) jobs are created at once. The
+cluster removes a finished job after ttlSecondsAfterFinished. Until then the node counts as measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Object = Mapping[str, Any]
 
 
 def missing(nodes: Collection[Object], jobs: Collection[Object], template: Object) -> Iterator[dict[str, Any]]:
-    """A job for each node with GPUs that may be given pods and has no job yet, in the order of their names."""
+    """A job for each schedulable node that has GPUs and no job yet, sorted by the name of the node."""
     known = {job["metadata"]["name"] for job in jobs}
     for node in sorted(nodes, key=lambda one: str(one["metadata"]["name"])):
         number = int(node.get("status", {}).get("allocatable", {}).get(GPUS, "0"))
@@ -36,13 +36,13 @@ def missing(nodes: Collection[Object], jobs: Collection[Object], template: Objec
 
 
 def job_of(template: Object, node: str, gpus: int) -> dict[str, Any]:
-    """The template on that node alone, with all of its GPUs. The scheduler still decides when."""
+    """The template for this node only, with all its GPUs. The scheduler decides when it starts."""
     job: dict[str, Any] = deepcopy(dict(template))
     job["metadata"]["name"] = _name(job["metadata"]["name"], node)
     pod = job["spec"]["template"]["spec"]
-    here_alone = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    this_node = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     pod["affinity"] = {
-        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here_alone]}}
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [this_node]}}
     }
     pod["containers"][0]["resources"]["limits"][GPUS] = str(gpus)
     return job
@@ -56,34 +56,34 @@ def _name(begin: str, node: str) -> str:
     return f"{name[: _LONGEST - 9].rstrip('-')}-{digest}"
 
 
-def make(cluster: Cluster, template: Object, most: int) -> list[str]:
-    """Make what is missing; the names of the new jobs. Raises ApiError."""
+def create_missing_jobs(cluster: Cluster, template: Object, most: int) -> list[str]:
+    """Create the missing jobs. Returns their names. Raises ApiError."""
     namespace = f"/apis/batch/v1/namespaces/{template['metadata']['namespace']}/jobs"
     selector = ",".join(f"{key}={value}" for key, value in template["metadata"]["labels"].items())
     nodes = cluster.ask("GET", "/api/v1/nodes?labelSelector=nvidia.com/gpu.present%3Dtrue")["items"]
     jobs = cluster.ask("GET", f"{namespace}?labelSelector={quote(selector)}")["items"]
-    made: list[str] = []
+    created: list[str] = []
     for job in missing(nodes, jobs, template):
-        if len(made) == most:
+        if len(created) == most:
             break
         try:
             cluster.ask("POST", namespace, job)
         except ApiError as refused:
-            if refused.code != _CONFLICT:  # made by another run meanwhile
+            if refused.code != _CONFLICT:  # another run has created it
                 raise
         else:
-            made.append(job["metadata"]["name"])
-    return made
+            created.append(job["metadata"]["name"])
+    return created
 
 
 def main() -> None:
-    """Make them, and say which."""
+    """Create the missing jobs and print their names."""
     try:
         template = yaml.safe_load(Path(sys.argv[1]).read_text())
-        made = make(here(), template, int(sys.argv[2]) if len(sys.argv) > 2 else 50)
+        created = create_missing_jobs(here(), template, int(sys.argv[2]) if len(sys.argv) > 2 else 50)
     except (ApiError, OSError) as wrong:
         sys.exit(str(wrong))
-    print(f"{len(made)} jobs: {' '.join(made)}")
+    print(f"{len(created)} jobs: {' '.join(created)}")
 
 
 if __name__ == "__main__":
