@@ -1,19 +1,16 @@
-"""The unit of the service, checked by systemd's tools, and the messages of sd_notify."""
+"""The unit of the service, checked by systemd's tools."""
 
 from __future__ import annotations
 
 import re
 import shutil
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from linkgauge.agent.service.config import LISTEN
-from linkgauge.agent.service.systemd import notify
 from linkgauge.agent.web.connections import BACKLOG
 
 pytestmark = pytest.mark.e2e
@@ -137,22 +134,3 @@ def test_users_and_folders(tmp_path: Path, tool: str, file: str) -> None:
         for path in (tmp_path / "run/linkgauge", *locks):
             assert path.stat().st_gid == int(found[1])
         assert {lock.stat().st_mode & 0o777 for lock in locks} == {0o660}
-
-
-@pytest.fixture
-def listening(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[socket.socket]:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
-        one.bind(str(tmp_path / "notify"))
-        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
-        yield one
-
-
-def test_systemd_is_told(listening: socket.socket) -> None:
-    notify("READY=1\nSTATUS=ok")
-    assert listening.recv(100) == b"READY=1\nSTATUS=ok"
-
-
-@pytest.mark.parametrize("address", ["", "nowhere", "/none", "@", "/dev/null"])
-def test_nobody_listens(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    monkeypatch.setenv("NOTIFY_SOCKET", address)
-    notify("READY=1")

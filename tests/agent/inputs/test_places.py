@@ -137,6 +137,11 @@ VALUES = st.recursive(
 )
 
 
+def is_printable(place: Place | None) -> bool:
+    values = [*place.labels.values(), *place.ports.values()] if place else []
+    return all(value and value.isprintable() for value in values)
+
+
 @given(st.sampled_from([KUBERNETES, EC2, GRAPH, LLDP]), st.data())
 def test_any_value_in_any_place(document: dict[str, Any], data: st.DataObject) -> None:
     def changed(value: Any) -> Any:
@@ -149,14 +154,15 @@ def test_any_value_in_any_place(document: dict[str, Any], data: st.DataObject) -
     place = None
     with suppress(ValueError):
         place = place_of(json.dumps(changed(document)), NODES)
-    values = [*place.labels.values(), *place.ports.values()] if place else []
-    assert all(value and value.isprintable() for value in values)
+    assert is_printable(place)
 
 
 @given(st.text(alphabet="switchnodes: []-,=\n\t0123\"'Ca#", max_size=200))
 def test_any_text(text: str) -> None:
+    place = None
     with suppress(ValueError):
-        place_of(text, NODES)
+        place = place_of(text, NODES)
+    assert is_printable(place)
 
 
 def test_labels_and_cables_of_the_site_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ def test_it_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             notify("WATCHDOG=1")
 
 
-@pytest.mark.parametrize("address", ["", "relative", "/nowhere/notify", "@nobody"])
+@pytest.mark.parametrize("address", ["", "relative", "/nowhere/notify", "@nobody", "@", "/dev/null"])
 def test_nobody_is_told(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     notify("READY=1")
