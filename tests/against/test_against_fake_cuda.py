@@ -275,7 +275,7 @@ def test_gpus_that_sysfs_does_not_have(conf: Path) -> None:
 
 
 @NODE0
-def test_what_stays_as_it_was_is_said_once(conf: Path) -> None:
+def test_an_unchanged_setting_is_reported_once(conf: Path) -> None:
     """The GPU's state is read in each of its runs."""
     said = call("host_copy", *((("numa0", "gpu0"),) for _ in range(3)))
     assert len([one for one in said if isinstance(one, Observation) and one.quantity == "performance_state"]) == 1

@@ -71,15 +71,15 @@ def cases(alert: str) -> list[list[bool]]:
     for path in TESTS:
         for test in yaml.safe_load(path.read_text())["tests"]:
             asked = [case for case in test.get("alert_rule_test", ()) if case["alertname"] == alert]
-            told = [len(case["exp_alerts"]) for case in asked]
-            found.append([count > min(told) for count in told])
+            counts = [len(case["exp_alerts"]) for case in asked]
+            found.append([count > min(counts) for count in counts])
     return found
 
 
 @pytest.mark.parametrize("alert", ALERTS)
 def test_each_alert_has_three_cases(alert: str) -> None:
     """It does not fire, fires, and clears."""
-    assert any(len(told) >= 3 and not told[0] and any(told) and not told[-1] for told in cases(alert))
+    assert any(len(fires) >= 3 and not fires[0] and any(fires) and not fires[-1] for fires in cases(alert))
 
 
 @pytest.mark.parametrize("alert", ALERTS)
@@ -134,8 +134,8 @@ def test_the_fleet_speaks_first() -> None:
     """The inhibiting alert must fire before the inhibited alert."""
 
     def minutes(alert: str) -> int:
-        told = ALERTS[alert]["for"]
-        return int(told[:-1]) * {"m": 1, "h": 60, "d": 1440}[told[-1]]
+        delay = ALERTS[alert]["for"]
+        return int(delay[:-1]) * {"m": 1, "h": 60, "d": 1440}[delay[-1]]
 
     findings = [name for name, rule in ALERTS.items() if rule["expr"].startswith(STANDING)]
     assert all(minutes("LinkgaugeFleetFinding") < minutes(name) for name in findings)

@@ -120,8 +120,8 @@ def test_queries_ask_for_metrics_that_there_are() -> None:
 def test_numbers_of_the_fleet(server: Prometheus) -> None:
     """The first row of the dashboard for eleven nodes. One of the nodes sends no data."""
     shown = {panel["title"]: panel["targets"][0]["expr"] for panel in BOARDS["linkgauge-fleet"]["panels"][:6]}
-    told = {title: server.ask(re.sub(r"\$\w+", ".*", expr))[""] for title, expr in shown.items()}
-    assert told == {"Nodes": 11, "Ok": 3, "Degraded": 4, "Failed": 2, "Unknown": 1, "Silent": 1}
+    values = {title: server.ask(re.sub(r"\$\w+", ".*", expr))[""] for title, expr in shown.items()}
+    assert values == {"Nodes": 11, "Ok": 3, "Degraded": 4, "Failed": 2, "Unknown": 1, "Silent": 1}
 
 
 def test_findings_of_a_silent_node_stay(server: Prometheus) -> None:

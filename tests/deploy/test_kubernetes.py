@@ -159,7 +159,7 @@ def containers(thing: Any) -> Iterator[Object]:
             yield from containers(one)
 
 
-def test_nobody_is_root_but_who_makes_the_folder_of_state() -> None:
+def test_only_the_container_that_creates_the_state_folder_is_root() -> None:
     ours = [one for thing in written() for one in containers(thing) if "linkgauge" in one["image"]]
     users = {one["name"]: (one["securityContext"]["runAsUser"], one["securityContext"]["capabilities"]) for one in ours}
     none = {"drop": ["ALL"]}

@@ -119,8 +119,8 @@ def test_no_more_than_two_of_a_hundred_are_closed(
     tmp_path: Path, cluster: Cluster, stub: Stub, closed: tuple[str, ...], allowed: bool
 ) -> None:
     stub.closed = closed
-    told, why = decide(seen(tmp_path), cluster, "node007", NOW)
-    assert (told, bool(stub.changed)) == (allowed, not allowed)
+    may_run, why = decide(seen(tmp_path), cluster, "node007", NOW)
+    assert (may_run, bool(stub.changed)) == (allowed, not allowed)
     assert why.startswith("open, because 2 of 100 nodes are closed already; else closed for" if allowed else "closed")
 
 

@@ -37,11 +37,11 @@ def test_what_is_in_etc_is_what_holds_without_it_and_each_line_is_right() -> Non
     config, site = ((PACKAGES / "etc" / name).read_text() for name in ("linkgauge.toml", "site.toml"))
     assert read_tables(config, Config) == Config()
     assert read_site(site) == read_site("")
-    said, uncommented = read_tables(uncomment(config), Config), read_site(uncomment(site))
-    assert (said.cycle, said.cycle_busy, said.slow, said.discovery) == tuple(
+    settings, uncommented = read_tables(uncomment(config), Config), read_site(uncomment(site))
+    assert (settings.cycle, settings.cycle_busy, settings.slow, settings.discovery) == tuple(
         getattr(Config(), name) for name in ("cycle", "cycle_busy", "slow", "discovery")
     )
-    assert (said.listen, said.probes.every, uncommented.labels["rack"]) == (Config().listen, "6h", "r7")
+    assert (settings.listen, settings.probes.every, uncommented.labels["rack"]) == (Config().listen, "6h", "r7")
 
 
 def uncomment(text: str) -> str:

@@ -45,8 +45,8 @@ def test_shells_can_read_them(name: str) -> None:
     subprocess.run(["sh", "-n", FOLDER / name], check=True, timeout=60)
     if not shutil.which("shellcheck"):
         pytest.skip("shellcheck is not installed")
-    told = subprocess.run(["shellcheck", FOLDER / name], capture_output=True, text=True, check=False, timeout=60)
-    assert told.stdout == ""
+    done = subprocess.run(["shellcheck", FOLDER / name], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == ""
 
 
 def test_all_of_them_are_here() -> None:

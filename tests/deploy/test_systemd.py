@@ -33,14 +33,14 @@ def unit(tmp_path: Path) -> Path:
 
 
 def verified(unit: Path) -> str:
-    """All that is said of it; the exit code is 0 also where a key is not known."""
+    """The messages of systemd-analyze. The exit code is 0 also for an unknown key."""
     command = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", str(unit)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     return done.stdout + done.stderr
 
 
 @needs_analyze
-def test_nothing_is_said_of_the_unit(unit: Path) -> None:
+def test_systemd_has_no_complaint_about_the_unit(unit: Path) -> None:
     assert verified(unit) == ""
     unit.write_text(unit.read_text() + "[Service]\nPrivateThings=yes\n")
     assert "PrivateThings" in verified(unit)  # so it is looked at
@@ -48,7 +48,7 @@ def test_nothing_is_said_of_the_unit(unit: Path) -> None:
 
 @needs_analyze
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_nothing_is_said_of_what_may_be_added(unit: Path, example: Path) -> None:
+def test_systemd_has_no_complaint_about_the_examples(unit: Path, example: Path) -> None:
     folder = unit.with_name("linkgauge.service.d")
     folder.mkdir()
     shutil.copy(example, folder)
@@ -58,7 +58,7 @@ def test_nothing_is_said_of_what_may_be_added(unit: Path, example: Path) -> None
 
 
 @needs_analyze
-def test_nothing_is_said_of_the_socket(unit: Path) -> None:
+def test_systemd_has_no_complaint_about_the_socket(unit: Path) -> None:
     path = unit.with_suffix(".socket")
     shutil.copy(FOLDER / path.name, path)
     assert verified(path) == ""
@@ -71,9 +71,13 @@ def test_systemd_keeps_the_port() -> None:
 
     https://www.freedesktop.org/software/systemd/man/latest/systemd.socket.html, TriggerLimitIntervalSec=
     """
-    said = keys(FOLDER / "linkgauge.socket")
-    assert (said["ListenStream"], said["Backlog"]) == (LISTEN, str(BACKLOG))
-    assert (said["TriggerLimitIntervalSec"], said["FlushPending"], said["WantedBy"]) == ("0", "yes", "sockets.target")
+    settings = keys(FOLDER / "linkgauge.socket")
+    assert (settings["ListenStream"], settings["Backlog"]) == (LISTEN, str(BACKLOG))
+    assert (settings["TriggerLimitIntervalSec"], settings["FlushPending"], settings["WantedBy"]) == (
+        "0",
+        "yes",
+        "sockets.target",
+    )
     service = keys(FOLDER / "linkgauge.service")
     assert (service["StartLimitIntervalSec"], service["Also"]) == ("0", "linkgauge.socket")
     assert all("linkgauge.socket" in service[key].split() for key in ("Wants", "After"))
@@ -95,8 +99,12 @@ def keys(path: Path) -> dict[str, str]:
 
 
 def test_no_capability_but_where_an_example_says_what_for() -> None:
-    said = keys(FOLDER / "linkgauge.service")
-    assert (said["CapabilityBoundingSet"], said.get("AmbientCapabilities"), said["User"]) == ("", None, "linkgauge")
+    settings = keys(FOLDER / "linkgauge.service")
+    assert (settings["CapabilityBoundingSet"], settings.get("AmbientCapabilities"), settings["User"]) == (
+        "",
+        None,
+        "linkgauge",
+    )
     given = {path.stem: keys(path)["AmbientCapabilities"] for path in EXAMPLES if "AmbientCap" in path.read_text()}
     assert given == {"kernel-log": "CAP_SYSLOG", "pci-config": "CAP_SYS_ADMIN"}
     for path in EXAMPLES:

@@ -50,7 +50,7 @@ def test_it_clears_what_was_logged_before(captures: Path, tmp_path: Path) -> Non
     assert head == f"ACCEPTED  hgx  {THEN}"
     assert rest[0].startswith("  cleared      nvswitch-error 0000:d9:00.0: SXid 20034")
     assert verdict(captures, "logged", *state) == (0, [("nvswitch-error", "info")])
-    assert verdict(captures, "logged")[0] == 2  # of a recording nobody keeps anything, unless told to
+    assert verdict(captures, "logged")[0] == 2  # nothing is kept of a recording without --state-dir
     text = " ".join(linkgauge("diagnose", "-v", "--from", "logged", *state, cwd=captures).stdout.split())
     assert f"(the node was accepted {THEN}, after it)" in text
     again = linkgauge("accept", "--from", "logged", *state, cwd=captures)

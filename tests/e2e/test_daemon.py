@@ -100,9 +100,9 @@ def test_a_job_makes_cycles_longer(service: Callable[..., Node], tmp_path: Path)
     idle = at.host.recorded
     evidence = Evidence("nvmlDeviceGetComputeRunningProcesses", "1")
     one = Observation(about="gpu0", quantity="processes", unit="count", value=1, at=idle.taken, evidence=evidence)
-    said = (*idle.calls["nvml",], encode(one))
+    lines = (*idle.calls["nvml",], encode(one))
     every = [at.cycle() and at.daemon.every]
-    at.host.recorded = Recorded(idle.taken, idle.entries, {**idle.calls, ("nvml",): said})
+    at.host.recorded = Recorded(idle.taken, idle.entries, {**idle.calls, ("nvml",): lines})
     every.append(at.cycle() and at.daemon.every)
     at.host.recorded = idle
     every.append(at.cycle() and at.daemon.every)
@@ -119,10 +119,10 @@ def test_a_fault_appears_settles_and_goes(hgx: Node, caplog: pytest.LogCaptureFi
     hgx.host.recorded = healthy
     verdicts += [hgx.cycle().verdict for _ in range(3)]
     assert verdicts == ["ok", "failed", "failed", "failed", "ok", "ok"]
-    told = [text for _, _, text in caplog.record_tuples]
-    assert told[0] == "the node is ok"
-    assert told[1].startswith("pcie-link-narrow 0000:19:00.0: ")
-    assert told[2:] == ["the node is failed", "pcie-link-narrow 0000:19:00.0: gone", "the node is ok"]
+    messages = [text for _, _, text in caplog.record_tuples]
+    assert messages[0] == "the node is ok"
+    assert messages[1].startswith("pcie-link-narrow 0000:19:00.0: ")
+    assert messages[2:] == ["the node is failed", "pcie-link-narrow 0000:19:00.0: gone", "the node is ok"]
 
 
 def test_what_was_plugged_is_found_at_once(hgx: Node) -> None:
@@ -307,7 +307,7 @@ def test_a_restart_forgets_nothing(service: Callable[..., Node], hgx: Node) -> N
 
 
 @pytest.mark.slow
-def test_measuring_comes_with_jitter_and_only_where_it_is_said(service: Callable[..., Node], tmp_path: Path) -> None:
+def test_measurements_have_jitter_and_need_configuration(service: Callable[..., Node], tmp_path: Path) -> None:
     """And only where it is sure that nobody uses the machine: here one has a GPU."""
     at, machine = service(tmp_path), node("hgx-h100")
     evidence = Evidence("nvmlDeviceGetComputeRunningProcesses", "1")

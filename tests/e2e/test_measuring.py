@@ -129,7 +129,7 @@ def test_hold_makes_it_let_go(run: subprocess.Popen[str]) -> None:
     assert lost[0].why.startswith("stopped: held by ")
 
 
-def test_nobody_holds_for_longer_than_is_believed() -> None:
+def test_a_hold_is_at_most_24_hours() -> None:
     command = [sys.executable, "-m", "linkgauge", "hold", "--for"]
     done = subprocess.run([*command, "25h"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 64
@@ -152,7 +152,7 @@ def test_a_probe_that_is_killed_is_one_gap(run: subprocess.Popen[str]) -> None:
     assert Gap("host_memory", "node", "its process ended with -9", None) in finished(run, 0)
 
 
-def test_a_probe_ends_with_who_measures(run: subprocess.Popen[str]) -> None:
+def test_a_probe_ends_with_its_command(run: subprocess.Popen[str]) -> None:
     (child,) = measuring(run)
     child.resume()
     until(lambda: child.nice() == 10)  # it has begun
@@ -206,7 +206,7 @@ def test_where_requests_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert folder.stat().st_mode & stat.S_IWOTH == 0
 
 
-def test_what_others_have_put_there_holds_up_nobody(tmp_path: Path) -> None:
+def test_foreign_files_do_not_block(tmp_path: Path) -> None:
     """Pipes that nobody answers, and text that is meant for terminals."""
     for name in ("linkgauge.lock", "linkgauge.hold"):
         os.mkfifo(tmp_path / name)
@@ -221,7 +221,7 @@ def test_what_others_have_put_there_holds_up_nobody(tmp_path: Path) -> None:
         assert is_locked() == "another run measures this machine (process unknown)"
 
 
-def test_a_hold_that_makes_no_sense_holds_nobody(tmp_path: Path) -> None:
+def test_a_damaged_hold_file_is_ignored(tmp_path: Path) -> None:
     for text in ("", "nan me", "1e300 me", "5 me", "\0\0\0"):
         (tmp_path / "linkgauge.hold").write_text(text)
         assert hold.held() is None
@@ -320,11 +320,11 @@ def test_a_cause_of_several_slow_flows_is_measured_by_them() -> None:
     ("share", "left_out"),
     [(0.1, "it does not fit"), (1.5, "the rest of it does not fit")],  # of one node, of two
 )
-def test_what_the_budget_does_not_allow_is_left_out_and_said(share: float, left_out: str) -> None:
+def test_probes_beyond_the_budget_are_left_out_and_reported(share: float, left_out: str) -> None:
     one, _ = host_memory.plan(REPORT, Scope(ends=frozenset({"numa0", "numa1"})))
     budget = Budget(30, share * one.bytes)
     session = Session(MeasurementOptions(force=True, budget=budget, only=frozenset({"host_memory"})), Live())
-    said = [one for source in session.probes(REPORT) for one in collect(source, Live())]
-    lost = [one for one in said if isinstance(one, NotChecked) and one.why.startswith("left out")]  # or too slow
+    records = [one for source in session.probes(REPORT) for one in collect(source, Live())]
+    lost = [one for one in records if isinstance(one, NotChecked) and one.why.startswith("left out")]  # or too slow
     why, how = f"left out: {left_out} into the budget of {budget}", "allow more with --budget, or --only host_memory"
     assert [(one.what, one.why, one.how) for one in lost] == [("host_memory", why, how)]

@@ -58,7 +58,7 @@ def is_taken(port: int) -> bool:
         return True
 
 
-def test_nobody_takes_the_port_between_two_services(tmp_path: Path) -> None:
+def test_the_port_stays_open_between_two_services(tmp_path: Path) -> None:
     write(tmp_path / "root", node("server-raid").entries)
     command = ("--root", str(tmp_path / "root"), *options(tmp_path, 'cycle = "1s"\n'))
     with socket.create_server(("127.0.0.1", 0)) as held:

@@ -137,15 +137,15 @@ def test_ctrl_c_ends_a_command_whose_child_hangs(times: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "said"), [("wrong", 1, "wrong\n"), ([], 1, "[]\n"), (None, 0, ""), (300, 44, "")]
+    ("code", "status", "printed"), [("wrong", 1, "wrong\n"), ([], 1, "[]\n"), (None, 0, ""), (300, 44, "")]
 )
-def test_the_exit_code_of_python(code: object, status: int, said: str) -> None:
+def test_the_exit_code_of_python(code: object, status: int, printed: str) -> None:
     script = (
         "import sys\nfrom linkgauge.agent.cli import entry\n"
         f"entry._main = lambda: sys.exit({code!r})\nsys.argv[1:] = ['diagnose']\nentry.run()"
     )
     done = subprocess.run([sys.executable, "-c", script], env=PATHS, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (status, said)
+    assert (done.returncode, done.stderr) == (status, printed)
 
 
 @needs_proc

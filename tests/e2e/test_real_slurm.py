@@ -23,12 +23,12 @@ ENFORCED = '[gate]\nenforce = true\ncodes = ["gpu-missing"]\n'
 
 
 def installed(scripts: Scripts, folder: Path) -> Path:
-    """The scripts, each told where its linkgauge and its Slurm are, as Slurm gives them no environment."""
+    """The scripts with the paths of linkgauge and Slurm: Slurm runs them without an environment."""
     calls = folder / "etc"
     calls.mkdir()
-    told = scripts.environment({"SLURM_CONF": str(folder / "slurm" / "slurm.conf")})
+    environment = scripts.environment({"SLURM_CONF": str(folder / "slurm" / "slurm.conf")})
     for name in ("health_check", "prolog", "epilog", "task_prolog"):
-        lines = [f"export {key}={shlex.quote(value)}" for key, value in told.items()]
+        lines = [f"export {key}={shlex.quote(value)}" for key, value in environment.items()]
         (calls / name).write_text("\n".join(["#!/bin/sh", *lines, f"exec {FOLDER / name}", ""]))
         (calls / name).chmod(0o755)
     return calls
@@ -55,16 +55,16 @@ def test_a_node_is_drained_and_comes_back(tmp_path: Path) -> None:
     with slurm_here.slurm(tmp_path / "slurm", installed(scripts, tmp_path)) as slurm:
         assert slurm.ask("srun", "--immediate=60", "echo", "ran").splitlines()[-1] == "ran"
         finds(state, WRONG)
-        told = slurm.until(lambda told: "DRAIN" in told)
-        assert "   Reason=linkgauge: gpu-missing node [root@" in told
-        assert "Comment=" not in told
+        shown = slurm.until(lambda shown: "DRAIN" in shown)
+        assert "   Reason=linkgauge: gpu-missing node [root@" in shown
+        assert "Comment=" not in shown
         finds(state, "")
         accept(scripts, state)
-        told = slurm.until(lambda told: "drained until the service finds no fault" in "\n".join(scripts.log))
-        assert "State=IDLE+DRAIN " in told
+        shown = slurm.until(lambda shown: "drained until the service finds no fault" in "\n".join(scripts.log))
+        assert "State=IDLE+DRAIN " in shown
         finds(state, "")
-        told = slurm.until(lambda told: "DRAIN" not in told and "State=IDLE " in told)
-        assert "Reason=" not in told
+        shown = slurm.until(lambda shown: "DRAIN" not in shown and "State=IDLE " in shown)
+        assert "Reason=" not in shown
         assert slurm.ask("srun", "--immediate=60", "echo", "ran again").splitlines()[-1] == "ran again"
         # Slurm starts the epilog after srun has returned.
-        slurm.until(lambda told: len([line for line in scripts.log if line.startswith("job ")]) == 2)
+        slurm.until(lambda shown: len([line for line in scripts.log if line.startswith("job ")]) == 2)

@@ -67,8 +67,8 @@ def test_it_does_not_wait_for_a_gpu_that_hangs(gpus: Path) -> None:
     """Which is when a reset is wanted."""
     with gpus.open("a") as faults:
         faults.write("gpu.3.delay_ms=60000\n")
-    workers, said = Workers(), list[Record]()
-    asking = Thread(target=lambda: said.extend(workers.call("nvml", (), LONG)))
+    workers, records = Workers(), list[Record]()
+    asking = Thread(target=lambda: records.extend(workers.call("nvml", (), LONG)))
     asking.start()
     try:
         while not is_open():
@@ -77,22 +77,22 @@ def test_it_does_not_wait_for_a_gpu_that_hangs(gpus: Path) -> None:
             assert releasing.wait(LONG) == 0
         assert not is_open()
         asking.join(LONG)
-        assert isinstance(said[-1], NotChecked)
-        assert said[-1].why.startswith("the driver is released by ")
+        assert isinstance(records[-1], NotChecked)
+        assert records[-1].why.startswith("the driver is released by ")
     finally:
         workers.close()
 
 
-def test_who_was_asked_before_does_not_open_it_after(gpus: Path) -> None:
+def test_a_call_that_waited_does_not_open_the_driver_after_the_release(gpus: Path) -> None:
     """A child that was on its way when the release came."""
     hold(LONG, 7, RELEASE)
-    (said,) = Children().call("nvml", (), LONG)
-    assert isinstance(said, NotChecked)
-    assert said.why.startswith(f"the driver is released by {getuser()}, process 7, for another ")
+    (answer,) = Children().call("nvml", (), LONG)
+    assert isinstance(answer, NotChecked)
+    assert answer.why.startswith(f"the driver is released by {getuser()}, process 7, for another ")
     assert not is_open()
 
 
-def test_it_says_who_does_not_let_go(gpus: Path) -> None:
+def test_release_names_the_process_that_keeps_the_driver(gpus: Path) -> None:
     """A process that nobody ends: exit code 1, for a script that goes on only where the driver is closed."""
     workers = Workers()
     try:
@@ -106,7 +106,7 @@ def test_it_says_who_does_not_let_go(gpus: Path) -> None:
         workers.close()
 
 
-def test_a_pipe_in_the_place_of_its_lock_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_as_lock_file_does_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LINKGAUGE_LOCK_DIR", str(tmp_path))
     os.mkfifo(tmp_path / "linkgauge.driver")
     asking = Thread(target=is_open, daemon=True)

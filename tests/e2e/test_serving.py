@@ -196,7 +196,7 @@ def test_killed_it_leaves_no_child(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system")
 def test_it_ends_while_a_source_hangs_in_the_kernel(tmp_path: Path) -> None:
-    """And meanwhile answers: what a mount that is dead hides is said, all else is as ever."""
+    """It answers meanwhile. The report names what the dead mount hides; all other parts are complete."""
     place = tmp_path / "mount"
     place.mkdir()
     with hanging_mount(place), service(*options(tmp_path, FAST)) as one:

@@ -32,7 +32,7 @@ PATHS = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)}
 def devices() -> set[str]:
     """The ids of all devices in the topology."""
     host = Live()
-    snapshot = assemble((said for reader in SOURCES for said in collect(reader, host)), Site(), host.now())
+    snapshot = assemble((record for reader in SOURCES for record in collect(reader, host)), Site(), host.now())
     return {device.id for device in snapshot.topology.devices}
 
 
@@ -103,14 +103,14 @@ def report(*arguments: str, python: str = sys.executable, user: int | None = Non
     drop: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
     command = [python, *COMMAND, *arguments, *NO_STATE, "--format", "json"]
     done = subprocess.run(command, env=PATHS, capture_output=True, text=True, timeout=60, **drop)
-    said = json.loads(done.stdout)
-    assert (done.returncode, done.stderr) == (EXIT_CODES[said["verdict"]], "")
-    return said
+    found = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (EXIT_CODES[found["verdict"]], "")
+    return found
 
 
-def steady(said: Any) -> Any:
+def steady(found: Any) -> Any:
     """The report without what differs from one moment to the next, and from a machine to its capture."""
-    observed = [(one["about"], one["quantity"]) for one in said["observations"] if one["quantity"] != "link_speed"]
-    runs = [(run["name"], run["ok"]) for run in said["runs"]]
-    parts = {name: said[name] for name in said if name not in ("node", "source", "taken_at", "seconds")}
+    observed = [(one["about"], one["quantity"]) for one in found["observations"] if one["quantity"] != "link_speed"]
+    runs = [(run["name"], run["ok"]) for run in found["runs"]]
+    parts = {name: found[name] for name in found if name not in ("node", "source", "taken_at", "seconds")}
     return {**parts, "observations": observed, "runs": runs}

@@ -74,8 +74,8 @@ def test_a_link_that_one_source_calls_inactive_is_found(is_first: bool) -> None:
     link, count = _other(*_kind("GpuLink", "active")), _other(*_kind("Gpu", "nvlinks"))
     assert link
     assert count
-    said = (link, count)
-    report = _report((*said, *_healthy()) if is_first else (*_healthy(), *said))
+    records = (link, count)
+    report = _report((*records, *_healthy()) if is_first else (*_healthy(), *records))
     assert [one.code for one in report.findings if one.severity == "critical"] == ["nvlink-inactive"]
 
 

@@ -20,7 +20,7 @@ from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.read import read_text
 from linkgauge.probes.kernel_log.forms import FORMS
 from linkgauge.probes.kernel_log.patterns import group_events
-from tests.support.nodes.event_logs import NOW, Told, findings, log, told
+from tests.support.nodes.event_logs import NOW, Summary, findings, log, summaries
 from tests.support.nodes.fabric_ports import BRIDGE
 from tests.support.nodes.fabric_ports import GPU as FUNCTION
 from tests.support.nodes.fabric_ports import GPU_0 as ADDRESS
@@ -32,7 +32,7 @@ LOADED = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Re
 RECOVERY = "NVRM: Xid (PCI:0000:01:00): 154, GPU recovery action changed from 0x{} (a) to 0x{} (b)"
 
 
-def xid(severity: str) -> list[Told]:
+def xid(severity: str) -> list[Summary]:
     return [("gpu-xid", ADDRESS, severity)]
 
 
@@ -61,21 +61,21 @@ def xid(severity: str) -> list[Told]:
     ],
 )
 def test_an_xid_is_as_grave_as_its_number(code: int, severity: str | None) -> None:
-    assert told(BRIDGE, FUNCTION, *log(XID.format(code))) == (xid(severity) if severity else [])
+    assert summaries(BRIDGE, FUNCTION, *log(XID.format(code))) == (xid(severity) if severity else [])
 
 
 @pytest.mark.parametrize("code", [code for code, one in xids().items() if one.severity not in (None, "info")])
-def test_who_accepts_a_node_clears_what_a_reset_would(code: int) -> None:
+def test_an_acceptance_clears_the_same_as_a_reset(code: int) -> None:
     """Not what only another GPU would; and nothing that was logged since, or by a clock that is not ours."""
-    said = [BRIDGE, FUNCTION, *log(XID.format(code))]
-    saved = [replace(one, until=NOW) if isinstance(one, Event) else one for one in said]
+    records = [BRIDGE, FUNCTION, *log(XID.format(code))]
+    saved = [replace(one, until=NOW) if isinstance(one, Event) else one for one in records]
 
     def grave(what: list[Record], accepted: float) -> bool:
         found = apply_rules(assemble(what, Site(), NOW, accepted=accepted))[0]
         return any(one.severity != "info" for one in found if one.code == "gpu-xid")
 
-    assert grave(said, NOW - 60) is (xids()[code].clears == "nothing")
-    assert grave(said, NOW - 61)
+    assert grave(records, NOW - 60) is (xids()[code].clears == "nothing")
+    assert grave(records, NOW - 61)
     assert grave(saved, NOW)
 
 
@@ -105,13 +105,13 @@ def test_of_one_gpu_the_gravest_leads() -> None:
 def test_what_makes_an_xid_history(after: list[str], cleared: tuple[int, ...], stays: tuple[int, ...]) -> None:
     for code in (*cleared, *stays):
         expected = "info" if code in cleared else xids()[code].severity
-        assert told(BRIDGE, FUNCTION, *log(XID.format(code), *after)) == xid(str(expected)), code
-        assert told(BRIDGE, FUNCTION, *log(*after, XID.format(code))) == xid(str(xids()[code].severity)), code
+        assert summaries(BRIDGE, FUNCTION, *log(XID.format(code), *after)) == xid(str(expected)), code
+        assert summaries(BRIDGE, FUNCTION, *log(*after, XID.format(code))) == xid(str(xids()[code].severity)), code
 
 
 def test_an_old_xid_is_history() -> None:
-    assert told(BRIDGE, FUNCTION, *log(XID.format(79), last=NOW - 90_000)) == xid("info")
-    assert told(BRIDGE, FUNCTION, *log(XID.format(157), last=NOW - 90_000)) == xid("warning")
+    assert summaries(BRIDGE, FUNCTION, *log(XID.format(79), last=NOW - 90_000)) == xid("info")
+    assert summaries(BRIDGE, FUNCTION, *log(XID.format(157), last=NOW - 90_000)) == xid("warning")
     (since_boot,) = findings(BRIDGE, FUNCTION, *log(XID.format(79), last=5.0))
     assert (since_boot.severity, since_boot.since) == ("critical", None)  # not known when that was
 
@@ -120,8 +120,8 @@ def test_what_the_driver_asks_for_now_decides() -> None:
     """Its word is of those Xids that it sets its recovery action with: 119 is none of them."""
     content, asks = replace(GPU, recovery="none"), replace(GPU, recovery="GPU reset")
     for code, severity in ((48, "info"), (95, "info"), (119, "critical"), (140, "critical")):
-        assert told(BRIDGE, FUNCTION, content, *log(XID.format(code))) == xid(severity), code
-    assert told(BRIDGE, FUNCTION, asks, *log(XID.format(48), LOADED)) == []  # said as the state that it is
+        assert summaries(BRIDGE, FUNCTION, content, *log(XID.format(code))) == xid(severity), code
+    assert summaries(BRIDGE, FUNCTION, asks, *log(XID.format(48), LOADED)) == []  # reported as a state
     (finding,) = findings(BRIDGE, FUNCTION, replace(asks, recovery=None), *log(XID.format(48)))
     assert finding.severity == "critical"
 
@@ -139,21 +139,22 @@ def test_a_recovery_action_of_none_excuses_one_burst(code: int) -> None:
     assert finding.severity == xids()[code].severity
     assert f"Xid {code} for {ADDRESS}, 8 times from 2027-01-15T06:39:00Z to 2027-01-15T07:59:00Z: " in finding.message
     assert not (finding.remedy or "").startswith("Nothing now")
-    assert told(BRIDGE, FUNCTION, *content, *spread(code, 2, 4)) == xid(str(xids()[code].severity))
-    assert told(BRIDGE, FUNCTION, *content, *spread(code, 8, 2)) == xid("info")  # the lines of one fault
-    assert told(BRIDGE, FUNCTION, *content, *spread(code, 2, 60 * 30)) == xid("info")  # one a day
+    assert summaries(BRIDGE, FUNCTION, *content, *spread(code, 2, 4)) == xid(str(xids()[code].severity))
+    assert summaries(BRIDGE, FUNCTION, *content, *spread(code, 8, 2)) == xid("info")  # the lines of one fault
+    assert summaries(BRIDGE, FUNCTION, *content, *spread(code, 2, 60 * 30)) == xid("info")  # one a day
     reset = group_events([(NOW - 30, f"nvidia {ADDRESS}: reset done")], "log")
-    assert told(BRIDGE, FUNCTION, *content, *spread(code, 8, 80), *reset) == xid("info" if code != 79 else "critical")
+    severity = "info" if code != 79 else "critical"
+    assert summaries(BRIDGE, FUNCTION, *content, *spread(code, 8, 80), *reset) == xid(severity)
 
 
 def test_bursts_of_several_xids_count_together() -> None:
     content = replace(GPU, recovery="none")
     lines = [(NOW - 6000 + 600 * n, XID.format(code)) for n, code in enumerate((48, 62, 74, 95, 109))]
-    assert told(BRIDGE, FUNCTION, content, *group_events(lines, "log")) == xid("critical")
+    assert summaries(BRIDGE, FUNCTION, content, *group_events(lines, "log")) == xid("critical")
     programs = [(NOW - 6000, XID.format(48)), (NOW - 3000, XID.format(13)), (NOW - 60, XID.format(31))]
-    assert told(BRIDGE, FUNCTION, content, *group_events(programs, "log")) == xid("info")
+    assert summaries(BRIDGE, FUNCTION, content, *group_events(programs, "log")) == xid("info")
     other = [(at, line.replace("0000:01:00", "0000:02:00")) for at, line in lines[1:]]
-    found = told(BRIDGE, FUNCTION, content, *group_events([lines[0], *other], "log"))
+    found = summaries(BRIDGE, FUNCTION, content, *group_events([lines[0], *other], "log"))
     assert ("gpu-xid", ADDRESS, "info") in found
 
 
@@ -161,15 +162,15 @@ def test_events_before_the_boot_are_history() -> None:
     booted = Node(key="node", virtual=False, booted=NOW - 3600)
     (finding,) = findings(booted, BRIDGE, FUNCTION, *log(XID.format(48), last=NOW - 3601))
     assert (finding.severity, "the node was booted 2027-01-15T07:00:00Z, after it" in finding.message) == ("info", True)
-    assert told(booted, BRIDGE, FUNCTION, *log(XID.format(48), last=NOW - 3600)) == xid("critical")
-    assert told(booted, BRIDGE, FUNCTION, *log(XID.format(48), last=5.0)) == xid("critical")  # counts from boot
+    assert summaries(booted, BRIDGE, FUNCTION, *log(XID.format(48), last=NOW - 3600)) == xid("critical")
+    assert summaries(booted, BRIDGE, FUNCTION, *log(XID.format(48), last=5.0)) == xid("critical")  # counts from boot
 
 
 def test_a_row_that_was_remapped_is_history() -> None:
     """The driver says itself whether a row still waits; without it, the log is all there is."""
-    assert told(BRIDGE, FUNCTION, replace(GPU, remap_pending=False), *log(XID.format(63))) == xid("info")
-    assert told(BRIDGE, FUNCTION, replace(GPU, remap_pending=True), *log(XID.format(63))) == xid("info")
-    assert told(BRIDGE, FUNCTION, GPU, *log(XID.format(63))) == xid("warning")
+    assert summaries(BRIDGE, FUNCTION, replace(GPU, remap_pending=False), *log(XID.format(63))) == xid("info")
+    assert summaries(BRIDGE, FUNCTION, replace(GPU, remap_pending=True), *log(XID.format(63))) == xid("info")
+    assert summaries(BRIDGE, FUNCTION, GPU, *log(XID.format(63))) == xid("warning")
 
 
 def test_a_recovery_without_an_xid_that_asks_for_it() -> None:
@@ -177,19 +178,19 @@ def test_a_recovery_without_an_xid_that_asks_for_it() -> None:
     (finding,) = findings(BRIDGE, FUNCTION, *log(XID.format(13), reset))
     assert (finding.code, finding.severity, finding.observed) == ("gpu-xid", "critical", 154)
     assert "a GPU reset" in finding.message
-    assert told(BRIDGE, FUNCTION, *log(reboot)) == [("gpu-xid", "node", "critical")]
-    assert told(BRIDGE, FUNCTION, *log(RECOVERY.format(0, 3))) == xid("warning")
-    assert told(BRIDGE, FUNCTION, *log(reset, none)) == []
-    assert told(BRIDGE, FUNCTION, *log(reset, LOADED)) == xid("info")
-    assert told(BRIDGE, FUNCTION, replace(GPU, recovery="none"), *log(reset)) == []
+    assert summaries(BRIDGE, FUNCTION, *log(reboot)) == [("gpu-xid", "node", "critical")]
+    assert summaries(BRIDGE, FUNCTION, *log(RECOVERY.format(0, 3))) == xid("warning")
+    assert summaries(BRIDGE, FUNCTION, *log(reset, none)) == []
+    assert summaries(BRIDGE, FUNCTION, *log(reset, LOADED)) == xid("info")
+    assert summaries(BRIDGE, FUNCTION, replace(GPU, recovery="none"), *log(reset)) == []
 
 
-def test_nvlink_5_says_itself_how_grave_it_is() -> None:
+def test_nvlink_5_errors_contain_their_severity() -> None:
     line = "NVRM: Xid (PCI:0000:01:00): 149, NETIR_LINK_EVT {} XC0 i0 Link {} (0x0 0x0)"
     (finding,) = findings(BRIDGE, FUNCTION, *log(line.format("Fatal", "08"), line.format("Fatal", "12")))
     assert (finding.severity, finding.observed) == ("critical", 149)
     assert ", link 8, 12, 2 times from 2027-01-15T07:58:59Z to 2027-01-15T07:59:00Z: " in finding.message
-    assert told(BRIDGE, FUNCTION, *log(line.format("Nonfatal", "08"))) == xid("info")
+    assert summaries(BRIDGE, FUNCTION, *log(line.format("Nonfatal", "08"))) == xid("info")
 
 
 def test_a_gpu_that_is_gone_is_one_finding() -> None:
@@ -201,9 +202,9 @@ def test_a_gpu_that_is_gone_is_one_finding() -> None:
     assert (finding.code, finding.subject) == ("gpu-missing", ADDRESS)
     assert Evidence("log", line) in finding.evidence
     assert Evidence("log", aer) in finding.evidence
-    assert told(BRIDGE, *gone) == [("gpu-missing", ADDRESS, "critical")]
+    assert summaries(BRIDGE, *gone) == [("gpu-missing", ADDRESS, "critical")]
     assert len(logged(snapshot, ADDRESS)) == 3
-    dumps = told(*gone, origin="dumps")
+    dumps = summaries(*gone, origin="dumps")
     assert dumps == [("gpu-xid", ADDRESS, "critical"), ("pcie-errors", PORT, "critical")]
 
 
@@ -228,54 +229,54 @@ SXID = f"nvidia-nvswitch2: SXid (PCI:{SWITCH}): {{}}, {{}}, Link 33 what it says
 )
 def test_sxids(code: int, word: str, severity: str | None) -> None:
     line = SXID.format(code, word)
-    assert told(*log(line)) == ([("nvswitch-error", SWITCH, severity)] if severity else [])
-    assert told(*log(line, LOADED)) == ([("nvswitch-error", SWITCH, "info")] if severity else [])
-    assert told(*log(line, last=NOW - 90_000)) == ([("nvswitch-error", SWITCH, "info")] if severity else [])
+    assert summaries(*log(line)) == ([("nvswitch-error", SWITCH, severity)] if severity else [])
+    assert summaries(*log(line, LOADED)) == ([("nvswitch-error", SWITCH, "info")] if severity else [])
+    assert summaries(*log(line, last=NOW - 90_000)) == ([("nvswitch-error", SWITCH, "info")] if severity else [])
 
 
 def test_a_gpu_of_which_the_log_alone_tells() -> None:
     failed = log(f"NVRM: GPU {ADDRESS}: RmInitAdapter failed! (0x62:0x40:2393)")
-    assert told(*failed, origin="dumps") == [("gpu-driver-failed", ADDRESS, "critical")]
-    assert told(*failed, GPU, origin="dumps") == told(*failed) == []
+    assert summaries(*failed, origin="dumps") == [("gpu-driver-failed", ADDRESS, "critical")]
+    assert summaries(*failed, GPU, origin="dumps") == summaries(*failed) == []
     off = log(f"NVRM: The NVIDIA GPU {ADDRESS}", "NVRM: fallen off the bus and is not responding to commands.")
-    assert told(*off, origin="dumps") == [("gpu-missing", ADDRESS, "critical")]
+    assert summaries(*off, origin="dumps") == [("gpu-missing", ADDRESS, "critical")]
     others = log("NVRM: The NVIDIA probe routine was not called for 1 device(s).")
-    assert told(*others, origin="dumps") == [("gpu-driver-failed", "node", "critical")]
-    assert told(FUNCTION, *others) == [("gpu-driver-failed", "node", "info")]
+    assert summaries(*others, origin="dumps") == [("gpu-driver-failed", "node", "critical")]
+    assert summaries(FUNCTION, *others) == [("gpu-driver-failed", "node", "info")]
     lent = log(f"NVRM: GPU {ADDRESS} is already bound to vfio-pci.")
-    assert told(*others, *lent, origin="dumps") == [("gpu-driver-failed", ADDRESS, "info")]
+    assert summaries(*others, *lent, origin="dumps") == [("gpu-driver-failed", ADDRESS, "info")]
 
 
 def test_a_program_of_another_version() -> None:
     (refused,) = log("NVRM: API mismatch: the client has the version 535.183.01, but")
-    assert told(refused, origin="dumps") == [("driver-mismatch", "node", "warning")]
-    assert told(refused, Driver(key="nvidia", failure="Driver/library version mismatch"), origin="dumps") == []
+    assert summaries(refused, origin="dumps") == [("driver-mismatch", "node", "warning")]
+    assert summaries(refused, Driver(key="nvidia", failure="Driver/library version mismatch"), origin="dumps") == []
 
 
 def test_sxids_of_one_switch() -> None:
     hot = f"nvidia-nvswitch2: SXid (PCI:{SWITCH}): 10004, Thermal Slowdown Engaged | Temp higher than WARN Threshold"
     cool = f"nvidia-nvswitch2: SXid (PCI:{SWITCH}): 10005, Thermal Slowdown Disengaged"
-    assert told(*log(hot)) == [("nvswitch-error", SWITCH, "warning")]
-    assert told(*log(hot, cool)) == [("nvswitch-error", SWITCH, "info")]
+    assert summaries(*log(hot)) == [("nvswitch-error", SWITCH, "warning")]
+    assert summaries(*log(hot, cool)) == [("nvswitch-error", SWITCH, "info")]
     (finding,) = findings(*log(hot, SXID.format(20034, "Fatal"), SXID.format(22013, "Non-fatal")))
     assert finding.message == f"SXid 20034 of NVSwitch {SWITCH}, link 33: an NVLink went down; also SXid 10004, 22013"
     led_to = GpuLink(key="gpu0/nvlink1", gpu="gpu0", active=True, remote=SWITCH)
-    assert told(FUNCTION, GPU, led_to, *log(SXID.format(20034, "Fatal"))) == []  # it is missed: nvswitch.py
+    assert summaries(FUNCTION, GPU, led_to, *log(SXID.format(20034, "Fatal"))) == []  # it is missed: nvswitch.py
 
 
 def test_bus_errors() -> None:
     line = f"nvidia {ADDRESS}: PCIe Bus Error: severity={{}}, type=Transaction Layer, (Receiver ID)"
     fatal, mild = line.format("Uncorrected (Fatal)"), line.format("Uncorrectable (Non-Fatal)")
-    assert told(BRIDGE, FUNCTION, *log(fatal)) == [("pcie-errors", ADDRESS, "critical")]
-    assert told(BRIDGE, FUNCTION, *log(mild)) == [("pcie-errors", ADDRESS, "warning")]
-    assert told(BRIDGE, FUNCTION, *log(mild, fatal)) == [("pcie-errors", ADDRESS, "critical")]
-    assert told(BRIDGE, FUNCTION, *log(mild, last=NOW - 90_000)) == [("pcie-errors", ADDRESS, "info")]
-    assert told(BRIDGE, FUNCTION, *log(*[line.format("Corrected")] * 400)) == []
-    assert told(BRIDGE, FUNCTION, *log(*[line.format("Corrected")] * 500)) == [("pcie-errors", ADDRESS, "warning")]
+    assert summaries(BRIDGE, FUNCTION, *log(fatal)) == [("pcie-errors", ADDRESS, "critical")]
+    assert summaries(BRIDGE, FUNCTION, *log(mild)) == [("pcie-errors", ADDRESS, "warning")]
+    assert summaries(BRIDGE, FUNCTION, *log(mild, fatal)) == [("pcie-errors", ADDRESS, "critical")]
+    assert summaries(BRIDGE, FUNCTION, *log(mild, last=NOW - 90_000)) == [("pcie-errors", ADDRESS, "info")]
+    assert summaries(BRIDGE, FUNCTION, *log(*[line.format("Corrected")] * 400)) == []
+    assert summaries(BRIDGE, FUNCTION, *log(*[line.format("Corrected")] * 500)) == [("pcie-errors", ADDRESS, "warning")]
     counter = Observation(
         about=ADDRESS, quantity="aer_fatal", unit="count", value=0, at=NOW, evidence=Evidence("a", "")
     )
-    assert told(BRIDGE, FUNCTION, counter, *log(fatal)) == []  # counted, and judged by the counter
+    assert summaries(BRIDGE, FUNCTION, counter, *log(fatal)) == []  # counted, and judged by the counter
 
 
 def test_the_number_of_an_xid_at_the_end_of_a_cut_line() -> None:
@@ -296,27 +297,27 @@ def test_bus_errors_without_the_lines_of_their_details() -> None:
     line = f"pcieport {PORT}: AER: {{}} received{{}} {ADDRESS}"
     fatal = line.format("Uncorrected (Fatal) error", ":")
     mild = line.format("Multiple Uncorrectable (Non-Fatal) error message", " from")
-    assert told(*log(fatal), origin="dumps") == [("pcie-errors", ADDRESS, "critical")]
-    assert told(*log(mild), origin="dumps") == [("pcie-errors", ADDRESS, "warning")]
-    assert told(*log(line.format("Corrected error", ":")), origin="dumps") == [("pcie-errors", ADDRESS, "info")]
+    assert summaries(*log(fatal), origin="dumps") == [("pcie-errors", ADDRESS, "critical")]
+    assert summaries(*log(mild), origin="dumps") == [("pcie-errors", ADDRESS, "warning")]
+    assert summaries(*log(line.format("Corrected error", ":")), origin="dumps") == [("pcie-errors", ADDRESS, "info")]
     detail = f"nvidia {ADDRESS}: PCIe Bus Error: severity=Corrected, type=Physical Layer"
-    assert told(*log(fatal, detail), origin="dumps") == [("pcie-errors", ADDRESS, "info")]
+    assert summaries(*log(fatal, detail), origin="dumps") == [("pcie-errors", ADDRESS, "info")]
 
 
 def test_corrected_errors_of_a_short_log() -> None:
     """Of an excerpt, as many within minutes as an hour may have; a few say little, and are named."""
     line = f"pcieport {PORT}: PCIe Bus Error: severity=Corrected, type=Physical Layer"
-    assert told(*log(*[line] * 300), origin="dumps") == [("pcie-errors", PORT, "warning")]
-    assert told(*log(*[line] * 300)) == []
-    assert told(*log(*[line] * 59), origin="dumps") == [("pcie-errors", PORT, "info")]
+    assert summaries(*log(*[line] * 300), origin="dumps") == [("pcie-errors", PORT, "warning")]
+    assert summaries(*log(*[line] * 300)) == []
+    assert summaries(*log(*[line] * 59), origin="dumps") == [("pcie-errors", PORT, "info")]
 
 
 def test_a_link_that_went_down() -> None:
     hotplug, contained = f"pcieport {PORT}: pciehp: Slot(3): Link Down", f"pcieport {PORT}: DPC: containment event, s"
-    assert told(BRIDGE, FUNCTION, *log(hotplug, contained)) == []  # it came up again
-    assert told(BRIDGE, *log(hotplug)) == [("pcie-errors", PORT, "info")]
-    assert told(BRIDGE, *log(hotplug, contained)) == [("pcie-errors", PORT, "warning")]
-    assert told(*log(hotplug, contained)) == []  # the device below the port is unknown
+    assert summaries(BRIDGE, FUNCTION, *log(hotplug, contained)) == []  # it came up again
+    assert summaries(BRIDGE, *log(hotplug)) == [("pcie-errors", PORT, "info")]
+    assert summaries(BRIDGE, *log(hotplug, contained)) == [("pcie-errors", PORT, "warning")]
+    assert summaries(*log(hotplug, contained)) == []  # the device below the port is unknown
 
 
 def test_a_link_that_goes_down_again_and_again() -> None:
@@ -325,9 +326,9 @@ def test_a_link_that_goes_down_again_and_again() -> None:
     (finding,) = findings(BRIDGE, FUNCTION, *often)
     assert (finding.code, finding.subject, finding.severity) == ("pcie-errors", PORT, "warning")
     assert "8 times from 2027-01-15T06:40:00Z to 2027-01-15T07:50:00Z, and came up again" in finding.message
-    assert told(BRIDGE, FUNCTION, *log(*[contained] * 8)) == []  # one burst
-    assert told(BRIDGE, FUNCTION, *log(*[hotplug] * 5)) == []  # a slot that was switched off and on
-    assert told(BRIDGE, FUNCTION, *log(*[hotplug] * 6)) == [("pcie-errors", PORT, "warning")]
+    assert summaries(BRIDGE, FUNCTION, *log(*[contained] * 8)) == []  # one burst
+    assert summaries(BRIDGE, FUNCTION, *log(*[hotplug] * 5)) == []  # a slot that was switched off and on
+    assert summaries(BRIDGE, FUNCTION, *log(*[hotplug] * 6)) == [("pcie-errors", PORT, "warning")]
 
 
 LIMITED = (
@@ -341,23 +342,23 @@ def test_a_slow_hop_that_only_the_kernel_names() -> None:
     line = LIMITED.format(ADDRESS, PORT)
     blind = replace(FUNCTION, width=None, max_width=None, speed=None, max_speed=None)
     cohort = [replace(blind, key=f"0000:0{n}:00.0", parent="pci0000:80") for n in range(2, 6)]
-    assert told(BRIDGE, FUNCTION, *log(line)) == [("pcie-path-bottleneck", PORT, "info")]
-    assert told(*log(line), origin="dumps") == [("pcie-path-bottleneck", PORT, "warning")]
-    assert told(*log(line.replace("x4", "x8")), origin="dumps") == [("pcie-path-bottleneck", PORT, "info")]
-    assert told(BRIDGE, blind, *log(line)) == [("pcie-path-bottleneck", PORT, "info")]
+    assert summaries(BRIDGE, FUNCTION, *log(line)) == [("pcie-path-bottleneck", PORT, "info")]
+    assert summaries(*log(line), origin="dumps") == [("pcie-path-bottleneck", PORT, "warning")]
+    assert summaries(*log(line.replace("x4", "x8")), origin="dumps") == [("pcie-path-bottleneck", PORT, "info")]
+    assert summaries(BRIDGE, blind, *log(line)) == [("pcie-path-bottleneck", PORT, "info")]
     (finding,) = findings(BRIDGE, blind, *cohort, *log(line))
     assert (finding.severity, finding.confidence, finding.basis) == ("critical", "likely", "kin")
     assert finding.message == (
         f"the link at {PORT} left {ADDRESS} 15.8 GB/s of 63.0 GB/s when the kernel found it; 4 equal devices have more"
     )
     alike = [LIMITED.format(one.key, f"0000:8{n}:00.0") for n, one in enumerate(cohort)]
-    assert {severity for _, _, severity in told(BRIDGE, blind, *cohort, *log(line, *alike))} == {"info"}
+    assert {severity for _, _, severity in summaries(BRIDGE, blind, *cohort, *log(line, *alike))} == {"info"}
     virtual = Node(key="node", virtual=True, hypervisor="KVM")
-    assert told(virtual, BRIDGE, blind, *log(line)) == []
+    assert summaries(virtual, BRIDGE, blind, *log(line)) == []
     nic = line.replace("pci ", "mlx5_core ")
-    assert told(*log(nic), origin="dumps") == [("pcie-path-bottleneck", PORT, "warning")]
-    assert told(*log(nic)) == told(*log(nic.replace("x4", "x16")), origin="dumps")
-    assert told(*log(nic)) == [("pcie-path-bottleneck", PORT, "info")]
+    assert summaries(*log(nic), origin="dumps") == [("pcie-path-bottleneck", PORT, "warning")]
+    assert summaries(*log(nic)) == summaries(*log(nic.replace("x4", "x16")), origin="dumps")
+    assert summaries(*log(nic)) == [("pcie-path-bottleneck", PORT, "info")]
 
 
 NIC = Pci(key="0000:17:00.0", parent="pci0000:10", pci_class=0x020000, vendor=0x15B3, device=0x1021)
@@ -366,39 +367,39 @@ NIC = Pci(key="0000:17:00.0", parent="pci0000:10", pci_class=0x020000, vendor=0x
 def test_nics() -> None:
     sick = "mlx5_core 0000:17:00.0: poll_health:821:(pid 0): device's health compromised - reached miss count"
     module = "mlx5_core 0000:17:00.0: Port module event[error]: module 0, Cable error, Bad or shorted cable/module"
-    assert told(NIC, *log(sick, module)) == [("nic-errors", NIC.key, "warning")]
-    assert told(NIC, *log(module)) == [("nic-errors", NIC.key, "warning")]
-    assert told(NIC, *log(module, last=NOW - 90_000)) == [("nic-errors", NIC.key, "info")]
+    assert summaries(NIC, *log(sick, module)) == [("nic-errors", NIC.key, "warning")]
+    assert summaries(NIC, *log(module)) == [("nic-errors", NIC.key, "warning")]
+    assert summaries(NIC, *log(module, last=NOW - 90_000)) == [("nic-errors", NIC.key, "info")]
     hot = module.replace("Bad or shorted cable/module", "High Temperature")
-    assert told(NIC, *log(hot)) == [("nic-optics", NIC.key, "warning")]
-    assert told(NIC, *log(hot, last=NOW - 90_000)) == [("nic-optics", NIC.key, "info")]
-    assert told(NIC, *log(sick, hot)) == [("nic-errors", NIC.key, "warning"), ("nic-optics", NIC.key, "warning")]
-    assert told(NIC, *log(sick, last=NOW - 90_000)) == [("nic-errors", NIC.key, "info")]
-    assert told(BRIDGE, *log(sick)) == [("nic-missing", NIC.key, "critical")]
-    assert told(BRIDGE, *log(sick.replace("17:00.0", "17:00.4"))) == [("nic-errors", "0000:17:00.4", "warning")]
-    assert told(*log(sick), origin="dumps") == [("nic-errors", NIC.key, "warning")]
+    assert summaries(NIC, *log(hot)) == [("nic-optics", NIC.key, "warning")]
+    assert summaries(NIC, *log(hot, last=NOW - 90_000)) == [("nic-optics", NIC.key, "info")]
+    assert summaries(NIC, *log(sick, hot)) == [("nic-errors", NIC.key, "warning"), ("nic-optics", NIC.key, "warning")]
+    assert summaries(NIC, *log(sick, last=NOW - 90_000)) == [("nic-errors", NIC.key, "info")]
+    assert summaries(BRIDGE, *log(sick)) == [("nic-missing", NIC.key, "critical")]
+    assert summaries(BRIDGE, *log(sick.replace("17:00.0", "17:00.4"))) == [("nic-errors", "0000:17:00.4", "warning")]
+    assert summaries(*log(sick), origin="dumps") == [("nic-errors", NIC.key, "warning")]
 
 
 def test_flapping() -> None:
     line = "mlx5_core 0000:17:00.0 {}: {}"
     ib, eth = line.format("mlx5_0", "Port: 1 Link DOWN"), line.format("eth2", "Link down")
-    assert told(NIC, *log(*[ib] * 2)) == []
-    assert told(NIC, *log(*[ib] * 3)) == [("nic-port-flapping", "mlx5_0/1", "warning")]
-    assert told(NIC, *log(*[ib] * 3, last=NOW - 90_000)) == [("nic-port-flapping", "mlx5_0/1", "info")]
-    assert told(NIC, *log(*[eth] * 3)) == [("nic-port-flapping", "eth2", "warning")]
+    assert summaries(NIC, *log(*[ib] * 2)) == []
+    assert summaries(NIC, *log(*[ib] * 3)) == [("nic-port-flapping", "mlx5_0/1", "warning")]
+    assert summaries(NIC, *log(*[ib] * 3, last=NOW - 90_000)) == [("nic-port-flapping", "mlx5_0/1", "info")]
+    assert summaries(NIC, *log(*[eth] * 3)) == [("nic-port-flapping", "eth2", "warning")]
     shared = [Net(key="eth2", address=NIC.key), Port(key="mlx5_0/1", device="mlx5_0", netdev="eth2")]
-    assert told(NIC, *shared, *log(*[eth, ib] * 3)) == [("nic-port-flapping", "mlx5_0/1", "warning")]
-    assert told(replace(NIC, physfn="0000:17:00.1"), *log(*[eth] * 3)) == []
+    assert summaries(NIC, *shared, *log(*[eth, ib] * 3)) == [("nic-port-flapping", "mlx5_0/1", "warning")]
+    assert summaries(replace(NIC, physfn="0000:17:00.1"), *log(*[eth] * 3)) == []
     slowly = list(group_events(((NOW - 3500 * n, eth) for n in range(50)), "log"))
     (finding,) = findings(NIC, *slowly)
     assert (finding.code, finding.severity, finding.observed) == ("nic-port-flapping", "warning", 25)
     assert finding.message.startswith("port eth2 went down at least 25 times within a day, 50 times from ")
-    assert told(NIC, *slowly[:1], Node(key="node", booted=NOW + 1)) == [("nic-port-flapping", "eth2", "info")]
+    assert summaries(NIC, *slowly[:1], Node(key="node", booted=NOW + 1)) == [("nic-port-flapping", "eth2", "info")]
     plain = Net(key="eth3", link_type="ethernet")
     other = log(*["mlx4_en: eth3: Link Down"] * 3)  # of a driver that does not log the address
-    assert told(plain, *other) == [("nic-port-flapping", "eth3", "warning")]
+    assert summaries(plain, *other) == [("nic-port-flapping", "eth3", "warning")]
     rarely = list(group_events(((NOW - 6 * 3600 * n, eth) for n in range(50)), "log"))
-    assert told(NIC, *rarely) == []
+    assert summaries(NIC, *rarely) == []
 
 
 def test_a_port_that_is_down_now_is_one_finding_that_tells_how_often_it_went() -> None:
@@ -411,7 +412,7 @@ def test_a_port_that_is_down_now_is_one_finding_that_tells_how_often_it_went() -
     assert finding.message.endswith("; it went down 3 times within an hour")
     assert finding.evidence[-1] == Evidence("log", line)
     spare = replace(port, physical_state="Polling")
-    assert told(NIC, device, spare, *log(*[line] * 3)) == [("nic-port-flapping", "mlx5_0/1", "warning")]
+    assert summaries(NIC, device, spare, *log(*[line] * 3)) == [("nic-port-flapping", "mlx5_0/1", "warning")]
     old = [NIC, device, port, *log(*[line] * 3, last=NOW - 90_000)]
     codes = {one.code: one.message for one in apply_rules(assemble(old, Site(), NOW))[0]}
     assert "within an hour" not in codes["nic-port-down"]
@@ -419,18 +420,18 @@ def test_a_port_that_is_down_now_is_one_finding_that_tells_how_often_it_went() -
 
 def test_memory_and_heat() -> None:
     corrected, uncorrected = "EDAC MC0: 1 CE memory read error on DIMM", "EDAC MC0: 1 UE memory read error on DIMM"
-    assert told(*log(*[corrected] * 49)) == []
-    assert told(*log(*[corrected] * 50)) == [("host-memory-errors", "mc0", "warning")]
-    assert told(*log(corrected, uncorrected)) == [("host-memory-errors", "mc0", "critical")]
+    assert summaries(*log(*[corrected] * 49)) == []
+    assert summaries(*log(*[corrected] * 50)) == [("host-memory-errors", "mc0", "warning")]
+    assert summaries(*log(corrected, uncorrected)) == [("host-memory-errors", "mc0", "critical")]
     counter = Observation(about="mc0", quantity="ue_count", unit="count", value=0, at=NOW, evidence=Evidence("a", ""))
-    assert told(counter, *log(uncorrected)) == []
+    assert summaries(counter, *log(uncorrected)) == []
     hot = "mce: CPU3: Package temperature above threshold, cpu clock throttled (total events = 1)"
     package = Package(key="package1", cpus=(2, 3))
-    assert told(package, *log(hot)) == [("cpu-throttled", "package1", "info")]
-    assert told(package, *log(*[hot] * 3)) == [("cpu-throttled", "package1", "warning")]
-    assert told(*log(*[hot] * 3)) == [("cpu-throttled", "node", "warning")]
+    assert summaries(package, *log(hot)) == [("cpu-throttled", "package1", "info")]
+    assert summaries(package, *log(*[hot] * 3)) == [("cpu-throttled", "package1", "warning")]
+    assert summaries(*log(*[hot] * 3)) == [("cpu-throttled", "node", "warning")]
     counter = replace(counter, about="package1", quantity="throttle_time", unit="seconds")
-    assert told(package, counter, *log(*[hot] * 3)) == []
+    assert summaries(package, counter, *log(*[hot] * 3)) == []
 
 
 def test_a_log_that_was_not_read_leaves_no_vital_check_open() -> None:

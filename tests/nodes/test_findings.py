@@ -31,10 +31,10 @@ MADE = {
 }
 
 
-def snapshot_of(facts: Facts, said: Sequence[Record]) -> Snapshot:
+def snapshot_of(facts: Facts, records: Sequence[Record]) -> Snapshot:
     site = facts.site or Site()
     about: dict[str, Any] = {"origin": facts.origin, "context": facts.context, "inventory": facts.inventory}
-    return assemble(said, site, NOW, past=facts.past, **about)
+    return assemble(records, site, NOW, past=facts.past, **about)
 
 
 def test_each_code_is_made_by_something_broken() -> None:
@@ -47,7 +47,7 @@ def test_no_rule_has_a_code_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("code", sorted(codes().keys() - RULED))
-def test_a_code_without_a_rule_is_said_of_flows(code: str) -> None:
+def test_a_code_without_a_rule_comes_from_flows(code: str) -> None:
     """In the scenario of this code."""
     facts = FACTS[code]
     snapshot = snapshot_of(facts, [*facts.well, *facts.further])
@@ -57,9 +57,9 @@ def test_a_code_without_a_rule_is_said_of_flows(code: str) -> None:
 @pytest.mark.parametrize("code", FACTS)
 def test_facts_that_are_broken_are_one_finding(code: str) -> None:
     facts = FACTS[code]
-    well, ill = (evaluate(snapshot_of(facts, said)) for said in (facts.well, [*facts.well, *facts.further]))
+    well, ill = (evaluate(snapshot_of(facts, records)) for records in (facts.well, [*facts.well, *facts.further]))
     assert code not in {one.code for one in well.findings}
-    assert [said_of(one) for one in ill.findings if said_of(one) not in map(said_of, well.findings)] == [
+    assert [summary_of(one) for one in ill.findings if summary_of(one) not in map(summary_of, well.findings)] == [
         (code, facts.subject, facts.severity)
     ]
     (found,) = (one for one in ill.findings if one.code == code)
@@ -67,5 +67,5 @@ def test_facts_that_are_broken_are_one_finding(code: str) -> None:
     assert found.remedy
 
 
-def said_of(finding: Finding) -> tuple[str, str, str]:
+def summary_of(finding: Finding) -> tuple[str, str, str]:
     return finding.code, finding.subject, finding.severity

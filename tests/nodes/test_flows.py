@@ -28,21 +28,21 @@ Loaded = tuple[Topology, list[Flow]]
 MORE = 1 + 1e-9  # rounding
 
 
-def ways_of(topology: Topology, together: Iterable[Flow]) -> list[Route]:
-    return [way for flow in together for sub_flow in sub_flows(topology, flow) for way in sub_flow]
+def paths_of(topology: Topology, together: Iterable[Flow]) -> list[Route]:
+    return [path for flow in together for sub_flow in sub_flows(topology, flow) for path in sub_flow]
 
 
-def filled(ways: list[Route], rate: RateOf) -> dict[int, float]:
-    """The share of each way, each as a flow of its own."""
-    alone = [Flow("copy", (str(number),)) for number in range(len(ways))]
-    got = fill({flow: ((way,),) for flow, way in zip(alone, ways, strict=True)}, rate)
+def filled(paths: list[Route], rate: RateOf) -> dict[int, float]:
+    """The share of each path, each as its own flow."""
+    alone = [Flow("copy", (str(number),)) for number in range(len(paths))]
+    got = fill({flow: ((path,),) for flow, path in zip(alone, paths, strict=True)}, rate)
     return {number: got[flow].rate for number, flow in enumerate(alone) if flow in got}
 
 
-def load(ways: list[Route], got: Mapping[int, float]) -> Mapping[Hop, float]:
+def load(paths: list[Route], got: Mapping[int, float]) -> Mapping[Hop, float]:
     loads = Counter[Hop]()
     for number, share in got.items():
-        for hop in ways[number]:
+        for hop in paths[number]:
             loads[hop] += share  # type: ignore[assignment]
     return loads
 
@@ -55,28 +55,28 @@ def narrowed(topology: Topology, data: st.DataObject) -> RateOf:
 
 @given(loaded())
 def test_no_hop_is_filled_beyond_its_rate(drawn: Loaded) -> None:
-    ways = ways_of(*drawn)
-    for hop, full in load(ways, filled(ways, able)).items():
+    paths = paths_of(*drawn)
+    for hop, full in load(paths, filled(paths, able)).items():
         assert full <= able(hop) * MORE
 
 
 @given(loaded())
-def test_every_way_is_stopped_where_no_other_has_more(drawn: Loaded) -> None:
-    """Max-min fair: a way gets more only where one that has less would get less."""
-    ways = ways_of(*drawn)
-    got = filled(ways, able)
-    loads = load(ways, got)
+def test_every_path_has_a_full_hop_on_which_no_other_path_has_more(drawn: Loaded) -> None:
+    """Max-min fair: a path gets more only if a path with less would get less."""
+    paths = paths_of(*drawn)
+    got = filled(paths, able)
+    loads = load(paths, got)
     for number, share in got.items():
-        full = [hop for hop in ways[number] if loads[hop] * MORE >= able(hop)]
-        assert any(all(share * MORE >= got[n] for n, way in enumerate(ways) if hop in way) for hop in full)
-    for number in set(range(len(ways))) - got.keys():
-        assert all(able(hop) == float("inf") for hop in ways[number])
+        full = [hop for hop in paths[number] if loads[hop] * MORE >= able(hop)]
+        assert any(all(share * MORE >= got[n] for n, path in enumerate(paths) if hop in path) for hop in full)
+    for number in set(range(len(paths))) - got.keys():
+        assert all(able(hop) == float("inf") for hop in paths[number])
 
 
 @given(loaded())
-def test_a_flow_is_as_fast_as_the_ways_of_its_slowest_leg(drawn: Loaded) -> None:
+def test_a_flow_is_as_fast_as_its_slowest_sub_flow(drawn: Loaded) -> None:
     topology, together = drawn
-    got = filled(ways_of(topology, together), able)
+    got = filled(paths_of(topology, together), able)
     number = 0
     taken = {flow: sub_flows(topology, flow) for flow in together}
     whole = fill(taken, able)
@@ -102,8 +102,8 @@ def test_the_order_of_flows_does_not_matter(drawn: Loaded, random: object) -> No
 def test_a_narrower_hop_never_raises_the_smallest_share(drawn: Loaded, data: st.DataObject) -> None:
     """Of ways: a flow of several may gain on one what it loses on another."""
     topology, together = drawn
-    ways = ways_of(topology, together)
-    before, after = filled(ways, rate_of), filled(ways, narrowed(topology, data))
+    paths = paths_of(topology, together)
+    before, after = filled(paths, rate_of), filled(paths, narrowed(topology, data))
     assert min(after.values(), default=0) <= min(before.values(), default=float("inf")) * MORE
 
 
@@ -122,9 +122,9 @@ def test_only_a_hop_without_any_link_left_is_left_out(drawn: Loaded, data: st.Da
     dead = limited({link.id: 0.0})
     for flow in together:
         before, after = sub_flows(topology, flow), sub_flows(topology, flow, dead)
-        gone = any(link in hop.links and dead(hop) == 0 for sub_flow in before for way in sub_flow for hop in way)
+        gone = any(link in hop.links and dead(hop) == 0 for sub_flow in before for path in sub_flow for hop in path)
         assert gone or after == before
-        hops = {hop for sub_flow in after for way in sub_flow for hop in way if hop.sender != hop.receiver}
+        hops = {hop for sub_flow in after for path in sub_flow for hop in path if hop.sender != hop.receiver}
         assert all(dead(hop) > 0 for hop in hops)
 
 
@@ -166,11 +166,11 @@ def test_what_is_expected_of_flows_at_once_fits_into_every_hop(drawn: Loaded) ->
     topology, together = drawn
     single = [flow for flow in together if [len(sub_flow) for sub_flow in sub_flows(topology, flow)] == [1]]
     predicted = predict(topology, single)
-    ways = [sub_flows(topology, flow)[0][0] for flow in predicted]
+    paths = [sub_flows(topology, flow)[0][0] for flow in predicted]
     for bound in ("low", "typical"):  # high is the most that each may get, not all of them
         rates = {number: getattr(one, bound) for number, one in enumerate(predicted.values())}
         assert all(rate > 0 for rate in rates.values())
-        for hop, full in load(ways, rates).items():
+        for hop, full in load(paths, rates).items():
             assert full <= carries(hop) * MORE
 
 

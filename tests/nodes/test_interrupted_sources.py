@@ -19,12 +19,12 @@ from linkgauge.models.site.schema import Site
 from tests.support.nodes.described import ALL, EACH, node
 
 
-def evaluated(said: Iterable[Record], now: float) -> Report:
-    return evaluate(assemble(said, Site(), now, origin="live"))
+def evaluated(records: Iterable[Record], now: float) -> Report:
+    return evaluate(assemble(records, Site(), now, origin="live"))
 
 
-def told(report: Report) -> set[tuple[str, str]]:
-    """What somebody would be called for."""
+def faults(report: Report) -> set[tuple[str, str]]:
+    """Code and subject of the findings that need an action."""
     return {(one.code, one.subject) for one in report.findings if one.severity != "info"}
 
 
@@ -33,20 +33,20 @@ def test_what_was_cut_off_is_not_known_and_nothing_is_missed(name: str) -> None:
     """Each source, before its first word, in the middle and before its last: no GPU is missing because of it."""
     host = node(name)
     collected = {reader.name: collect(reader, host) for reader in SOURCES}
-    known = told(evaluated(chain(*collected.values()), host.now()))
+    known = faults(evaluated(chain(*collected.values()), host.now()))
     for source in SOURCES:
-        said = collected[source.name]
-        for length in {0, 1, 2, len(said) // 2, len(said) - 2} & set(range(len(said) - 1)):
+        records = collected[source.name]
+        for length in {0, 1, 2, len(records) // 2, len(records) - 2} & set(range(len(records) - 1)):
             run = Run(name=source.name, ok=False, seconds=10, at=host.now())
             missed = source.not_checked(Reason.NO_ANSWER, "no answer within 10 s", path="a file")
-            cut = (*said[:length], *missed, run)
+            cut = (*records[:length], *missed, run)
             report = evaluated(chain(*{**collected, source.name: cut}.values()), host.now())
-            assert told(report) <= known, (source.name, length)
+            assert faults(report) <= known, (source.name, length)
             assert report.verdict in ("unknown", "failed"), (source.name, length)
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_sources_say_what_they_are_said_to(name: str) -> None:
+def test_sources_give_only_the_kinds_that_they_declare(name: str) -> None:
     host = node(name)
     for reader in SOURCES:
         kinds = {kind_name(type(one)) for one in reader.read(host) if isinstance(one, Fact)}

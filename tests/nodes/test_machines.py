@@ -201,18 +201,18 @@ SLICES = [
 ]
 
 
-def snapshot_of(said: list[Fact], *own: Machine) -> Snapshot:
-    return assemble(said, Site(machine=own), 1.0)
+def snapshot_of(records: list[Fact], *own: Machine) -> Snapshot:
+    return assemble(records, Site(machine=own), 1.0)
 
 
-def name_of(said: list[Fact], *own: Machine) -> str | None:
-    machine = snapshot_of(said, *own).machine
+def name_of(records: list[Fact], *own: Machine) -> str | None:
+    machine = snapshot_of(records, *own).machine
     return machine.name if machine else None
 
 
-def missing(said: list[Fact], *own: Machine) -> list[Finding]:
+def missing(records: list[Fact], *own: Machine) -> list[Finding]:
     """Findings on what is fewer than it should be."""
-    found = findings(said, site=Site(machine=own))
+    found = findings(records, site=Site(machine=own))
     return [one for one in found if one.code in ("gpu-missing", "nic-missing", "nvlink-inactive")]
 
 
@@ -227,7 +227,7 @@ def test_each_is_known_for_what_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_without_its_vendor_it_belongs_to_nobody(name: str) -> None:
+def test_without_its_vendor_a_machine_has_no_vendor_type(name: str) -> None:
     """What a maker or a cloud alone has is not taken from a product's name or from its GPUs."""
     (machine,) = (machine for machine in machines() if machine.name == name)
     stripped = with_fields(WHOLE[name], "node", vendor="Acme", asset_tag="Acme")
@@ -250,7 +250,7 @@ def test_it_says_by_what(name: str, by: str) -> None:
     assert snapshot_of(WHOLE[name]).matched_by == by
 
 
-def test_where_nobody_wrote_the_type_down() -> None:
+def test_machines_without_a_written_type() -> None:
     """In containers and dumps: GPUs that a cloud has in one size alone still tell, others do not."""
     snapshot = snapshot_of(shows(AZURE, "H100", 8))
     assert snapshot.machine
@@ -278,9 +278,9 @@ def test_gpus_without_a_driver_are_known_by_their_numbers() -> None:
     assert snapshot_of(bare).matched_by == "PCI numbers of NVIDIA B200 and DMI vendor Google"
 
 
-@pytest.mark.parametrize("said", SLICES)
-def test_a_small_machine_lacks_nothing(said: list[Fact]) -> None:
-    assert missing(said) == []
+@pytest.mark.parametrize("records", SLICES)
+def test_a_small_machine_lacks_nothing(records: list[Fact]) -> None:
+    assert missing(records) == []
 
 
 @pytest.mark.parametrize("name", [machine.name for machine in machines() if machine.sure and (machine.gpus or 0) > 1])
@@ -319,10 +319,10 @@ def test_links_of_a_machine() -> None:
 
 def fabric(rate: float, count: int = 8) -> list[Fact]:
     """RDMA ports beside the GPUs of a machine with 8 of 400 Gb/s."""
-    said = [one for one in WHOLE["azure-nd96isr-h100-v5"] if not isinstance(one, Gpu)]
+    records = [one for one in WHOLE["azure-nd96isr-h100-v5"] if not isinstance(one, Gpu)]
     for number in range(count):
         place = f"0101:{number:02x}:00.0"
-        said += [
+        records += [
             Pci(key=place, pci_class=0x020700, vendor=0x15B3, device=0x101E),
             Rdma(key=f"mlx5_{number}", address=place, driver="mlx5_core"),
             Port(
@@ -334,7 +334,7 @@ def fabric(rate: float, count: int = 8) -> list[Fact]:
                 link_layer="InfiniBand",
             ),
         ]
-    return said
+    return records
 
 
 def test_ports_of_a_machine() -> None:

@@ -59,7 +59,7 @@ def test_an_uplink_that_collapses_when_two_gpus_share_it() -> None:
     assert report.findings[0].explains == ("bandwidth-low:numa0-gpu0", "bandwidth-low:numa0-gpu1")
 
 
-def test_slow_at_rest_and_stuck_are_told_apart() -> None:
+def test_slow_at_rest_differs_from_stuck() -> None:
     """A link at 2.5 GT/s is a gap while nothing moves; well if it woke when bytes moved; a fault if it did not."""
     unmeasured = report_of(node(NODE, AT_REST))
     assert found(unmeasured) == []

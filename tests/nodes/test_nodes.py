@@ -70,7 +70,7 @@ def test_the_order_of_sources_does_not_matter(name: str) -> None:
     host = node(name)
     reports = []
     for readers in (SOURCES, SOURCES[::-1]):
-        said = [one for reader in readers for one in collect(reader, host)]
-        report = evaluate(assemble(said, Site(), host.now(), origin="capture"))
+        records = [one for reader in readers for one in collect(reader, host)]
+        report = evaluate(assemble(records, Site(), host.now(), origin="capture"))
         reports.append((report.verdict, report.findings, dict(sorted(report.checks.items())), set(report.not_checked)))
     assert reports[0] == reports[1]

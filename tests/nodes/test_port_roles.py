@@ -15,7 +15,7 @@ from linkgauge.models.facts.records import Record
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.report import Report
 from linkgauge.models.site.schema import Machine, Site
-from tests.support.nodes.fabric_ports import DOWN, gpus, nic, told
+from tests.support.nodes.fabric_ports import DOWN, gpus, nic, summaries
 
 FABRIC = tuple(f"mlx5_{number}/1" for number in range(2, 10))
 
@@ -94,19 +94,19 @@ def dual(number: int, first: str, second: str) -> list[Record]:
 
 def test_second_ports_that_are_all_down_are_spare() -> None:
     cards = [record for number in range(8) for record in dual(number, "ACTIVE", "DOWN")]
-    assert told(*gpus(8), *cards) == []
+    assert summaries(*gpus(8), *cards) == []
     cards = [record for number in range(8) for record in dual(number, "ACTIVE" if number else "DOWN", "DOWN")]
-    assert told(*gpus(8), *cards) == [("nic-port-down", "mlx5_0/1", "critical")]
+    assert summaries(*gpus(8), *cards) == [("nic-port-down", "mlx5_0/1", "critical")]
 
 
 def test_a_second_port_of_which_the_others_work() -> None:
     cards = [record for number in range(8) for record in dual(number, "ACTIVE", "ACTIVE" if number else "DOWN")]
-    assert told(*gpus(8), *cards) == [("nic-port-down", "mlx5_1/1", "critical")]
+    assert summaries(*gpus(8), *cards) == [("nic-port-down", "mlx5_1/1", "critical")]
 
 
 def test_infiniband_without_gpus() -> None:
     ports = [record for number in range(4) for record in nic(number, **(DOWN if number else {}))]
-    assert {severity for _, _, severity in told(*ports)} == {"warning"}
+    assert {severity for _, _, severity in summaries(*ports)} == {"warning"}
 
 
 def test_a_nic_is_not_moved_because_its_neighbours_are_down() -> None:

@@ -28,16 +28,16 @@ def scattered(rates: Iterable[tuple[tuple[str, ...], float]], **flow: object) ->
 
 def gpus_under_one_switch(switch: int, gpus: int) -> list[Record]:
     root, upstream = f"0000:{switch}0:01.0", f"0000:{switch}1:00.0"
-    said: list[Record] = [bridge(root, "pci0000:00"), bridge(upstream, root)]
+    records: list[Record] = [bridge(root, "pci0000:00"), bridge(upstream, root)]
     for number in range(gpus):
         port, address = f"0000:{switch}2:0{number}.0", f"0000:{switch}{3 + number}:00.0"
-        said += [bridge(port, upstream), function(address, port)]
-        said.append(Gpu(key=f"gpu{4 * switch + number}", address=address, name="H100 PCIe", nvlinks=0))
-    return said
+        records += [bridge(port, upstream), function(address, port)]
+        records.append(Gpu(key=f"gpu{4 * switch + number}", address=address, name="H100 PCIe", nvlinks=0))
+    return records
 
 
 def mesh_without(node: HealthyNode, gpu: str, *numbers: int) -> list[Finding]:
-    """What is said of a mesh of GPUs where links of one are down, and so the other ends of these."""
+    """The findings for a mesh of GPUs in which links of one GPU and their other ends are down."""
     ends = gpu_links(node.snapshot.facts)
     down = {ends[f"{gpu}/nvlink{number}"].id for number in numbers}
     keys = [key for key, link in ends.items() if link.id in down and key in node.snapshot.of(GpuLink)]
@@ -94,8 +94,8 @@ def test_access_control_on_one_switch_explains_nothing_elsewhere() -> None:
     pairs = [(f"gpu{a}", f"gpu{b}") for a in range(8) for b in range(8) if a != b]
     rates = [(ends, 54.0) for ends in pairs if set(ends) not in ({"gpu0", "gpu1"}, {"gpu2", "gpu5"})]
     rates += [(("gpu0", "gpu1"), 25.0), (("gpu1", "gpu0"), 25.0), (("gpu2", "gpu5"), 40.0), (("gpu5", "gpu2"), 40.0)]
-    said = [*gpus_under_switches(8), *scattered(rates, via="pcie")]
-    report = report_of(with_fields(said, "0000:02:00.0", acs=("ReqRedir", "CmpltRedir")))
+    records = [*gpus_under_switches(8), *scattered(rates, via="pcie")]
+    report = report_of(with_fields(records, "0000:02:00.0", acs=("ReqRedir", "CmpltRedir")))
     assert sorted(grave(report)) == [("bandwidth-low", "gpu2-gpu5"), ("pcie-acs-redirect", "0000:01:00.0")]
 
 

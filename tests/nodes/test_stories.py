@@ -45,13 +45,13 @@ from tests.support.nodes.small_nodes import (
 H100S = Site(machine=(Machine(name="hgx-h100", source="its data sheet", gpu="H100*", gpus=8),))
 
 
-def test_a_narrow_gpu_is_not_hidden_by_a_wider_way() -> None:
+def test_a_copy_over_pcie_does_not_use_nvlink() -> None:
     topology = snapshot_of(gpus_under_switches(2, nvlinks=18)).topology
-    way = route(topology, "gpu0", "pci0000:00")
-    assert way
+    path = route(topology, "gpu0", "pci0000:00")
+    assert path
     direct = Flow("copy", ("gpu0", "gpu1"))
     assert shares(topology, [direct], rated)[direct] == 450e9  # 18 links are one hop
-    assert [hop.sender for hop in way] == ["0000:03:00.0", "0000:02:00.0", "0000:01:00.0", "0000:00:01.0"]
+    assert [hop.sender for hop in path] == ["0000:03:00.0", "0000:02:00.0", "0000:01:00.0", "0000:00:01.0"]
     flow = Flow("copy", ("gpu0", "gpu1"), via="pcie")
     assert shares(topology, [flow], rated)[flow] == pytest.approx(63.015e9, rel=1e-4)
 
@@ -62,11 +62,11 @@ def test_a_source_that_breaks_off_loses_only_what_had_not_come() -> None:
         yield replace(function(gpu_address(5), "x"), width=8)  # disagrees: recorded, the first stays
         raise OSError("the driver hangs")
 
-    said = collect(Source("broken", broken), Clock())
-    assert [type(one) for one in said[-2:]] == [NotChecked, Run]
-    assert isinstance(said[-1], Run)
-    assert not said[-1].ok
-    report = report_of(with_fields(said, gpu_address(5), width=8))
+    records = collect(Source("broken", broken), Clock())
+    assert [type(one) for one in records[-2:]] == [NotChecked, Run]
+    assert isinstance(records[-1], Run)
+    assert not records[-1].ok
+    report = report_of(with_fields(records, gpu_address(5), width=8))
     assert found(report) == [("pcie-link-narrow", gpu_address(5))]
     assert len(report.topology.devices) > 20
 
@@ -92,21 +92,21 @@ def test_a_table_of_collectives_alone() -> None:
 
 
 def test_speed_is_judged_while_bytes_move() -> None:
-    said = with_fields(gpus_under_switches(2), gpu_address(0), speed=2.5e9)
-    rest = report_of([*said, observation(gpu_address(0), "link_speed", 2.5e9, busy=False)])
+    records = with_fields(gpus_under_switches(2), gpu_address(0), speed=2.5e9)
+    rest = report_of([*records, observation(gpu_address(0), "link_speed", 2.5e9, busy=False)])
     assert rest.findings == ()
     assert [one.what for one in rest.not_checked if one.subject != "node"] == ["Pci.speed"]
     busy = observation(gpu_address(0), "link_speed", 16e9, at=2.0)
-    report = report_of([*said, busy, copy(("gpu0", "pci0000:00"), 27)])
+    report = report_of([*records, busy, copy(("gpu0", "pci0000:00"), 27)])
     assert found(report) == [("pcie-link-slow", gpu_address(0))]
     assert report.findings[0].explains == ("bandwidth-low:gpu0-pci0000:00",)
     assert (report.findings[0].expected, report.findings[0].observed) == (32e9, 16e9)
 
 
 def test_what_the_state_does_not_explain_is_a_second_finding() -> None:
-    said = with_fields(gpus_under_switches(2), gpu_address(0), width=8)
-    assert found(report_of([*said, copy(("gpu0", "pci0000:00"), 27)])) == [("pcie-link-narrow", gpu_address(0))]
-    assert found(report_of([*said, copy(("gpu0", "pci0000:00"), 6)])) == [
+    records = with_fields(gpus_under_switches(2), gpu_address(0), width=8)
+    assert found(report_of([*records, copy(("gpu0", "pci0000:00"), 27)])) == [("pcie-link-narrow", gpu_address(0))]
+    assert found(report_of([*records, copy(("gpu0", "pci0000:00"), 6)])) == [
         ("bandwidth-low", "gpu0-pci0000:00"),
         ("pcie-link-narrow", gpu_address(0)),
     ]
@@ -120,27 +120,27 @@ def test_the_machine_has_eight() -> None:
 
 
 def test_counters_pass_while_findings_settle() -> None:
-    standing: Histories = {}
+    histories: Histories = {}
     past: tuple[Observation, ...] = ()
     seen = []
     for round_, errors in enumerate([0, 50, 90, 90, 90, 90]):
         counter = observation(gpu_address(0), "aer_correctable", errors, at=15.0 * round_ + 1)
         report = report_of([*gpus_under_switches(2), counter], past=past)
-        standing, report = settle(standing, report)
+        histories, report = settle(histories, report)
         past = (counter,)
         seen.append((report.observations[0].value, found(report)))
     up = [("pcie-errors", gpu_address(0))]
     assert seen == [(0, []), (50, []), (90, up), (90, up), (90, []), (90, [])]
-    assert not any(sighting.shown for sighting in standing.values())
+    assert not any(history.shown for history in histories.values())
 
 
-def test_an_event_is_said_at_once() -> None:
+def test_an_event_is_a_finding_in_the_first_cycle() -> None:
     logged = Event(key="xid 79 a", kind="xid", code=79, subject=gpu_address(0), text="fell off")
-    standing, report = settle({}, report_of([*gpus_under_switches(2), logged]))
+    histories, report = settle({}, report_of([*gpus_under_switches(2), logged]))
     assert found(report) == [("gpu-xid", gpu_address(0))]
     assert report.verdict == "failed"
     for _ in range(3):
-        standing, report = settle(standing, report_of(gpus_under_switches(2)))
+        histories, report = settle(histories, report_of(gpus_under_switches(2)))
     assert (found(report), report.verdict) == ([("gpu-xid", gpu_address(0))], "failed")
 
 
@@ -154,7 +154,7 @@ def test_what_a_finding_costs() -> None:
     assert finding.impact == {"copy@host": 2.0}  # two GPUs share an uplink of 16 lanes
 
 
-def test_kin() -> None:
+def test_a_copy_below_its_cohort_is_a_finding() -> None:
     copies = [copy((f"gpu{gpu}", "pci0000:00"), 55.4) for gpu in range(7)] + [copy(("gpu7", "pci0000:00"), 53.6)]
     (finding,) = report_of([*gpus_under_switches(8), *copies]).findings
     assert (finding.subject, finding.basis, finding.severity) == ("gpu7-pci0000:00", "kin", "warning")
@@ -162,8 +162,8 @@ def test_kin() -> None:
 
 def test_silenced_findings_still_explain() -> None:
     site = Site(ignore={f"pcie-link-narrow:{gpu_address(0)}": "riser ordered, T-411"})
-    said = [*with_fields(gpus_under_switches(2), gpu_address(0), width=8), copy(("gpu0", "pci0000:00"), 27)]
-    report = report_of(said, site)
+    records = [*with_fields(gpus_under_switches(2), gpu_address(0), width=8), copy(("gpu0", "pci0000:00"), 27)]
+    report = report_of(records, site)
     assert report.verdict == "ok"
     assert [finding.silenced for finding in report.findings] == ["riser ordered, T-411"]
 
@@ -196,18 +196,18 @@ def test_a_report_reads_back() -> None:
 
 
 def test_an_unreadable_width_is_never_ok() -> None:
-    said = gpus_under_switches(2)
-    assert report_of(said).verdict == "ok"
-    assert report_of(said).checks["pcie-link-narrow"] is True
+    records = gpus_under_switches(2)
+    assert report_of(records).verdict == "ok"
+    assert report_of(records).checks["pcie-link-narrow"] is True
     hidden = [
-        *with_fields(said, gpu_address(1), width=None),
+        *with_fields(records, gpu_address(1), width=None),
         NotChecked(what="Pci.width", subject=gpu_address(1), reason=Reason.UNREADABLE, detail="Input/output error"),
     ]
     assert report_of(hidden).verdict == "unknown"
     assert report_of(hidden, origin="dumps").verdict == "ok"
 
 
-def test_a_slow_copy_is_measured_again_before_it_is_said() -> None:
+def test_a_slow_copy_is_measured_again_before_it_is_a_finding() -> None:
     tries = iter([30.0, 55.0])
 
     def probes(report: Report, undecided: frozenset[SimultaneousFlows]) -> Iterable[Source]:
@@ -293,7 +293,7 @@ def test_old_observations_are_thinned() -> None:
     assert [one.at for one in kept] == [0, 3600, 7200, *range(3 * 3600 + 600 - 600, 4 * 3600, 600)]
 
 
-def test_a_source_that_breaks_off_leaves_nobody_sure() -> None:
+def test_a_source_with_a_bug_makes_the_verdict_unknown() -> None:
     """The missing records are unknown. After our own fault the node is not called healthy."""
 
     def broken(host: object) -> Iterator[Record]:
@@ -301,8 +301,8 @@ def test_a_source_that_breaks_off_leaves_nobody_sure() -> None:
         raise RuntimeError("a bug")
         yield from ()
 
-    said = source_of(*gpus_under_switches(2))
-    report = diagnose(Clock(), (said, Source("broken", broken)), measure_nothing, Site()).report
+    source = source_of(*gpus_under_switches(2))
+    report = diagnose(Clock(), (source, Source("broken", broken)), measure_nothing, Site()).report
     assert (report.verdict, found(report)) == ("unknown", [])
     assert "This node is not known to be healthy: a bug in linkgauge stopped the source broken." in " ".join(
         as_text(report, colour=False).split()

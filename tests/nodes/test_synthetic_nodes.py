@@ -24,8 +24,8 @@ from tests.support.nodes.large_node import large
 
 
 def functions(machine: Recorded) -> dict[str, Pci]:
-    said = (*read_pci(machine), *read_pci_links(machine))
-    facts: Facts = merge(one for one in said if isinstance(one, Fact))[0]
+    records = (*read_pci(machine), *read_pci_links(machine))
+    facts: Facts = merge(one for one in records if isinstance(one, Fact))[0]
     return dict(of(facts, Pci))
 
 

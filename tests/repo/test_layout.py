@@ -97,5 +97,13 @@ def test_each_form_of_an_import_is_seen(line: str, tmp_path: Path) -> None:
     assert imported_tests(path) == ["test_gate"]
 
 
+def test_names_of_tests_are_plain() -> None:
+    """Without the vague actors and verbs of older names. The tests of probes and of the catalog still have them."""
+    older = (ROOT / "tests/probes", ROOT / "tests/models/catalog")
+    paths = [path for path in SOURCES if path.name.startswith("test_") and not any(map(path.is_relative_to, older))]
+    names = {name for path in paths for name, _ in lengths_and_imports(path)[0] if name.startswith("test_")}
+    assert [name for name in names if {"said", "told", "nobody", "whoever"} & {*name.split("_")}] == []
+
+
 def test_no_helpers_without_a_noun() -> None:
     assert [path for path in SOURCES if re.search(r"util|helper|(?<!fabric_)manager|common|misc", path.stem)] == []

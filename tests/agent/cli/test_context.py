@@ -26,8 +26,8 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def diagnosed(record: Path, *options: str) -> dict[str, Any]:
-    told = CliRunner().invoke(main, ["diagnose", "--from", str(record), "--format", "json", *options])
-    report: dict[str, Any] = json.loads(told.stdout)
+    done = CliRunner().invoke(main, ["diagnose", "--from", str(record), "--format", "json", *options])
+    report: dict[str, Any] = json.loads(done.stdout)
     return report
 
 
@@ -36,7 +36,7 @@ def gaps(report: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("options", [(), ("--context", "host")])
-def test_limits_of_nobody_in_particular_are_not_judged(record: Path, options: tuple[str, ...]) -> None:
+def test_limits_of_jobs_are_not_checked_on_hosts(record: Path, options: tuple[str, ...]) -> None:
     report = diagnosed(record, *options)
     assert report["context"] == "host"
     assert gaps(report) == ["node"]
@@ -65,6 +65,6 @@ def test_variables_of_a_job(tmp_path: Path) -> None:
 
 
 def test_there_is_no_other_context(record: Path) -> None:
-    told = CliRunner().invoke(main, ["diagnose", "--from", str(record), "--context", "dumps"])
-    assert told.exit_code == 64
-    assert "'dumps' is not one of 'host', 'job'" in told.output
+    done = CliRunner().invoke(main, ["diagnose", "--from", str(record), "--context", "dumps"])
+    assert done.exit_code == 64
+    assert "'dumps' is not one of 'host', 'job'" in done.output

@@ -128,7 +128,7 @@ def test_json_has_levels_and_hops() -> None:
     ]
 
 
-def test_what_was_measured_stands_beside_it() -> None:
+def test_measured_rates_are_shown_beside_expected_rates() -> None:
     snapshot = snapshot_of("gh200")
     seen = Observation(
         about=Flow("copy", ("numa0", "gpu0")),
@@ -256,13 +256,14 @@ def test_sizes(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("64M", "64 MiB"), ("64MB", "64 MB"), ("1.5M", "1536 KiB"), ("999", "999 B"), ("2T", "2048 GiB")]
+    ("text", "expected"),
+    [("64M", "64 MiB"), ("64MB", "64 MB"), ("1.5M", "1536 KiB"), ("999", "999 B"), ("2T", "2048 GiB")],
 )
-def test_a_size_is_told_as_it_was_asked(text: str, told: str) -> None:
-    assert f"\nsize        messages of {told}: " in asked(snapshot_of("p5-tree"), f"numa0 gpu0 --size {text}")
+def test_a_size_is_printed_in_the_unit_of_the_option(text: str, expected: str) -> None:
+    assert f"\nsize        messages of {expected}: " in asked(snapshot_of("p5-tree"), f"numa0 gpu0 --size {text}")
 
 
-def test_flows_without_a_way_say_why(capture: str) -> None:
+def test_flows_without_a_path_say_why(capture: str) -> None:
     lost = "the memory rate of numa0 is not known"
     assert asked(snapshot_of("p5-tree"), "gpu0->numa0").endswith("a few bytes\n")
     done = CliRunner().invoke(main, ["expect", "--from", capture, "*"])
@@ -354,7 +355,7 @@ def holds(flow: Explained) -> None:
     for expected in flow.level.expected:
         assert expected.low <= expected.typical * (1 + 1e-9)
         assert expected.typical <= expected.high * (1 + 1e-9)
-        held = {"+".join(step.links) for way in flow.ways for step in way if step.bottleneck}
+        held = {"+".join(step.links) for path in flow.ways for step in path if step.bottleneck}
         assert held == {expected.bottleneck}
     assert (flow.unknown is None) == bool(flow.level.expected)
 

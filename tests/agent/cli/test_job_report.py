@@ -57,21 +57,21 @@ def test_text(job: Path) -> None:
 
 
 def test_json(job: Path) -> None:
-    told = report(job, "--ranks", str(job.parent / "ranks.csv"))
-    (finding,) = told["findings"]
+    result = report(job, "--ranks", str(job.parent / "ranks.csv"))
+    (finding,) = result["findings"]
     assert (finding["code"], finding["subject"], finding["since"]) == (
         "bandwidth-low",
         "node003/nic4",
         "2025-05-23T20:00:01Z",
     )
-    assert {key: told["job"][key] for key in ("gpus", "nodes", "communicators", "files", "formats")} == {
+    assert {key: result["job"][key] for key in ("gpus", "nodes", "communicators", "files", "formats")} == {
         "gpus": 32,
         "nodes": 4,
         "communicators": 36,
         "files": 32,
         "formats": ["v4.3"],
     }
-    low = [one["communicator"] for one in told["job"]["rates"] if one["low"]]
+    low = [one["communicator"] for one in result["job"]["rates"] if one["low"]]
     assert low == ["replica12", "shard12"]
 
 
@@ -84,20 +84,20 @@ def test_html(job: Path) -> None:
 
 def test_a_report_for_each_node(job: Path, tmp_path: Path) -> None:
     report(job, "--ranks", str(job.parent / "ranks.csv"), "--reports", str(tmp_path / "nodes"))
-    told = {path.stem: json.loads(path.read_text()) for path in sorted((tmp_path / "nodes").iterdir())}
-    assert {name: (one["node"], one["verdict"], len(one["findings"])) for name, one in told.items()} == {
+    result = {path.stem: json.loads(path.read_text()) for path in sorted((tmp_path / "nodes").iterdir())}
+    assert {name: (one["node"], one["verdict"], len(one["findings"])) for name, one in result.items()} == {
         "node000": ("node000", "ok", 0),
         "node001": ("node001", "ok", 0),
         "node002": ("node002", "ok", 0),
         "node003": ("node003", "degraded", 1),
     }
-    assert told["node003"]["findings"][0]["subject"] == "node003/nic4"
-    assert {key: told["node000"]["job"][key] for key in ("gpus", "nodes", "communicators")} == {
+    assert result["node003"]["findings"][0]["subject"] == "node003/nic4"
+    assert {key: result["node000"]["job"][key] for key in ("gpus", "nodes", "communicators")} == {
         "gpus": 8,
         "nodes": 1,
         "communicators": 17,
     }
-    assert "shard12" not in {one["communicator"] for one in told["node000"]["job"]["rates"]}
+    assert "shard12" not in {one["communicator"] for one in result["node000"]["job"]["rates"]}
 
 
 def test_the_name_of_a_node_does_not_lead_out_of_the_folder(tmp_path: Path) -> None:
@@ -119,12 +119,12 @@ def test_prometheus_texts(tmp_path: Path) -> None:
         for gpu in range(8):
             text = METRIC.format(node=node, gpu=gpu, rate=18 if gpu == 3 else 35)
             (tmp_path / f"nccl_inspector_metrics_{node}-{gpu}.prom").write_text(text)
-    told = report(tmp_path, "--machine", "nvidia-dgx-h100")
-    assert told["job"]["ids"] == ["4711"]
-    assert [(one["subject"], one["confidence"], one["basis"]) for one in told["findings"]] == [
+    result = report(tmp_path, "--machine", "nvidia-dgx-h100")
+    assert result["job"]["ids"] == ["4711"]
+    assert [(one["subject"], one["confidence"], one["basis"]) for one in result["findings"]] == [
         ("DP 3 of 4 ranks, job 4711", "possible", "kin")
     ]
-    (finding,) = told["findings"]
+    (finding,) = result["findings"]
     assert "the switches of rail 3, or the NIC 3 of node0, node1, node2 or node3, its cable" in finding["cause"]
     assert finding["candidates"] == ["rail3", "node0/nic3", "node1/nic3", "node2/nic3", "node3/nic3"]
     assert finding["steps"] == [
@@ -186,9 +186,9 @@ def test_hostile_lines_are_reported_and_name_no_link(
     write_files(tmp_path, log_of(made, simulate(made, [], 0.02, 48, np.random.default_rng(3))))
     for name in ("node001-pid1003.log", "node002-pid1005.log"):
         (tmp_path / name).write_text(change((tmp_path / name).read_text()))
-    told = report(tmp_path, "--machine", "nvidia-dgx-h100")
-    assert [one for one in told["findings"] if one["severity"] == "critical" or one["code"] == "bandwidth-low"] == []
-    assert problem in " ".join(one["why"] for one in told["not_checked"])
+    result = report(tmp_path, "--machine", "nvidia-dgx-h100")
+    assert [one for one in result["findings"] if one["severity"] == "critical" or one["code"] == "bandwidth-low"] == []
+    assert problem in " ".join(one["why"] for one in result["not_checked"])
 
 
 def test_clocks_that_differ_are_reported(tmp_path: Path) -> None:
@@ -196,9 +196,9 @@ def test_clocks_that_differ_are_reported(tmp_path: Path) -> None:
     write_files(tmp_path, log_of(made, simulate(made, [], 0.02, 48, np.random.default_rng(3))))
     for path in tmp_path.glob("node001-*"):
         path.write_text(changed(clock)(path.read_text()))
-    told = report(tmp_path)
-    assert told["findings"] == []
-    assert "the clocks of its hosts differ by at least 17912 s" in " ".join(one["why"] for one in told["not_checked"])
+    result = report(tmp_path)
+    assert result["findings"] == []
+    assert "the clocks of its hosts differ by at least 17912 s" in " ".join(one["why"] for one in result["not_checked"])
 
 
 @pytest.mark.parametrize(

@@ -201,22 +201,22 @@ def test_measured_collectives_replace_the_catalog(tmp_path: Path) -> None:
     quick = plan(JOB, ClusterSpec("nvidia-dgx-h100", 64))
     assert plan(JOB, spec).step.usual > quick.step.usual
     assert plan(JOB, spec).step.compute == quick.step.compute
-    told = run(JOB, *DGX, "--from", str(near), "--from", str(far)).output
-    assert "measured      all_gather inside nodes, all_gather between nodes, all_reduce inside nodes" in told
+    output = run(JOB, *DGX, "--from", str(near), "--from", str(far)).output
+    assert "measured      all_gather inside nodes, all_gather between nodes, all_reduce inside nodes" in output
 
 
-def test_switches_and_nics_can_be_said() -> None:
+def test_switches_and_nics_as_options() -> None:
     """Oversubscription slows AllToAll between units. A tree at full rate equals no tree. Faster NICs help."""
     job = "gpt-oss-120b,tp=8,ep=128,graphs,tokens=16M"
     nodes = ("--machine", "nvidia-dgx-h100", "--nodes", "256", "--format", "json")
     tree = ("--switches", "64x400", "--rails")
-    told = [
+    seconds = [
         json.loads(run(job, *nodes, *more).output)["steps"][0]["usual"]
         for more in ((*tree, "--oversubscription", "4"), tree, (), ("--network", "8x800"))
     ]
-    assert told[0] > told[1]
-    assert told[1] == pytest.approx(told[2], rel=0.02)
-    assert told[3] < told[2]
+    assert seconds[0] > seconds[1]
+    assert seconds[1] == pytest.approx(seconds[2], rel=0.02)
+    assert seconds[3] < seconds[2]
 
 
 def test_checkpoints_on_storage_of_the_site_file(tmp_path: Path) -> None:
@@ -284,11 +284,11 @@ def test_the_time_of_a_whole_training() -> None:
 
 
 def test_json_has_what_the_text_has() -> None:
-    told = json.loads(run(JOB, *DGX, "--format", "json").output)
-    assert told["steps"][0]["as"] == "tp=8,pp=1,dp=64,zero=3,micro=8,recompute"
-    assert (told["binds"], told["cluster"]["gpus"], told["job"]["tokens"]) == ("tensor", 512, 4 << 20)
-    assert set(told["steps"][0]["waits"]) == {"tensor", "data"}
-    assert told["better"]["usual"] < told["steps"][0]["usual"]
+    plan = json.loads(run(JOB, *DGX, "--format", "json").output)
+    assert plan["steps"][0]["as"] == "tp=8,pp=1,dp=64,zero=3,micro=8,recompute"
+    assert (plan["binds"], plan["cluster"]["gpus"], plan["job"]["tokens"]) == ("tensor", 512, 4 << 20)
+    assert set(plan["steps"][0]["waits"]) == {"tensor", "data"}
+    assert plan["better"]["usual"] < plan["steps"][0]["usual"]
     many = json.loads(run("llama3-8b", *DGX, "--sweep", "--format", "json").output)
     assert len(many["steps"]) == 10
 

@@ -149,7 +149,7 @@ source = "2 measured when the node was accepted (host_copy)"
         ("p5-tree", "[device.gpu5]\ngone = true\n", "gpu-missing"),
     ],
 )
-def test_a_broken_node_of_the_kind_is_told_by_the_site(name: str, broken: str, code: str) -> None:
+def test_the_site_file_finds_a_broken_node_of_its_type(name: str, broken: str, code: str) -> None:
     ours = machine_of(snapshot_of(name), "ours")
     report = report_of(node(name, broken), Site(machine=(ours,)))
     (finding,) = [one for one in report.findings if one.severity != "info"]
@@ -175,9 +175,9 @@ def test_what_the_node_did_not_show_stays_as_its_type_says() -> None:
     (rate,) = read_site(RATED).rates
     snapshot = snapshot_of("p5-tree")
     assert snapshot.machine
-    told = replace(snapshot, machine=msgspec.structs.replace(snapshot.machine, rates=(rate,)))
-    assert machine_of(told, "ours").rates == (rate,)
-    measured = replace(told, observations=(observed(("numa0", "gpu0"), 14),))
+    with_rate = replace(snapshot, machine=msgspec.structs.replace(snapshot.machine, rates=(rate,)))
+    assert machine_of(with_rate, "ours").rates == (rate,)
+    measured = replace(with_rate, observations=(observed(("numa0", "gpu0"), 14),))
     assert [one.typical for one in machine_of(measured, "ours").rates] == [14e9]
 
 
@@ -239,7 +239,7 @@ def test_every_type_of_the_catalog_is_read_again() -> None:
         assert read_site(as_toml(machine)).machine == (machine,)
 
 
-def test_a_dump_that_was_cut_is_told(tmp_path: Path) -> None:
+def test_a_cut_dump_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "cut.xml"
     path.write_text(as_nccl_xml(snapshot_of("p5-tree"))[:4000])
     done = CliRunner().invoke(main, ["profile", "--from-node", "--from", str(path)])

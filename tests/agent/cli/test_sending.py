@@ -104,7 +104,7 @@ def test_a_circle_of_links_is_refused(tmp_path: Path) -> None:
         write_atomically(str(tmp_path / "x"), b"")
 
 
-def test_who_reads_meanwhile_sees_one_whole_file(tmp_path: Path) -> None:
+def test_a_reader_during_a_write_sees_one_complete_file(tmp_path: Path) -> None:
     path, contents = tmp_path / "x", [bytes([number]) * 100_000 for number in range(200)]
     path.write_bytes(contents[0])
     seen: list[bytes] = []
@@ -164,8 +164,8 @@ def test_over_otlp(capture: str) -> None:
     about = {one.key: one.value.string_value for one in resource.resource.attributes}
     assert {"service.name": "linkgauge", "host.name": "hgx", "rack": "r7"}.items() <= about.items()
     metrics = {one.name: one for one in resource.scope_metrics[0].metrics}
-    told = {name.removesuffix("_total") for name in names(diagnose(capture, "--format", "prometheus").output)}
-    assert metrics.keys() == told
+    shown = {name.removesuffix("_total") for name in names(diagnose(capture, "--format", "prometheus").output)}
+    assert metrics.keys() == shown
     traffic = metrics["linkgauge_link_traffic_bytes"]
     assert (traffic.unit, traffic.sum.is_monotonic, len(traffic.sum.data_points)) == ("By", True, 40)
     (point,) = metrics["linkgauge_cycle_timestamp_seconds"].gauge.data_points
@@ -174,7 +174,7 @@ def test_over_otlp(capture: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["--push", "--otlp"])
-def test_who_does_not_take_them_is_a_warning(capture: str, option: str) -> None:
+def test_a_receiver_that_refuses_metrics_is_a_warning(capture: str, option: str) -> None:
     """A refused push does not change the verdict."""
     pytest.importorskip("opentelemetry", reason="the extra [otlp] is not installed")
     with receiver(status=400) as (url, _):

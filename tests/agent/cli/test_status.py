@@ -172,8 +172,8 @@ def test_an_entry_that_matches_nothing_for_30_days(
     assert stored.keys() == {used, unused}
     hgx.go(2 * DAY)
     hgx.cycle(2)
-    said = [one.message for one in caplog.records if "matched no finding" in one.message]
-    assert said == [f"[ignore] {unused}: matched no finding for 30 days: delete the entry"]
+    messages = [one.message for one in caplog.records if "matched no finding" in one.message]
+    assert messages == [f"[ignore] {unused}: matched no finding for 30 days: delete the entry"]
     lines = [" ".join(line.split()) for line in status(hgx).output.splitlines()]
     assert "[ignore] entries matched no finding for 30 days: nic-errors; the log names the entries" in lines
     assert "SN4711" not in Path(hgx.daemon.folder, "last.json").read_text()

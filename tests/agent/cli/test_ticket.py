@@ -97,8 +97,8 @@ def test_an_absent_device_is_not_the_one_that_has_its_name_now(tmp_path: Path) -
 
 
 def test_a_link_is_found_by_either_end() -> None:
-    said: list[Record] = with_fields(gpus_under_switches(2), gpu_address(0), width=8)
-    snapshot = snapshot_of(said)
+    records: list[Record] = with_fields(gpus_under_switches(2), gpu_address(0), width=8)
+    snapshot = snapshot_of(records)
     report = evaluate(snapshot)
     assert names_of(snapshot, "gpu0") == {"gpu0", gpu_address(0)}
     for subject in ("gpu0", gpu_address(0), "0000:02:00.0"):

@@ -47,12 +47,12 @@ class Gate:
         status_file.write(self.folder, report, time.time() if at is None else at, every, {})
 
     def ask(self, *options: str) -> tuple[int, str]:
-        told = CliRunner().invoke(main, ["gate", "--site", str(self.site), "--state-dir", self.folder, *options])
-        return told.exit_code, told.output.strip()
+        done = CliRunner().invoke(main, ["gate", "--site", str(self.site), "--state-dir", self.folder, *options])
+        return done.exit_code, done.output.strip()
 
 
 @pytest.mark.parametrize(
-    ("site", "options", "told"),
+    ("site", "options", "expected"),
     [
         ("[gate]\n", (), (0, f"open; with enforce = true it would close for {SENTENCE}")),
         ("[gate]\n", ("--counted",), (0, f"open; with enforce = true it would close for {SENTENCE}")),
@@ -68,14 +68,14 @@ class Gate:
         ('[ignore]\n"gpu-missing" = "ordered"\n[gate]\n', ("--strict",), (2, f"closed for {SENTENCE}")),
     ],
 )
-def test_what_closes_it(tmp_path: Path, site: str, options: tuple[str, ...], told: tuple[int, str]) -> None:
+def test_what_closes_it(tmp_path: Path, site: str, options: tuple[str, ...], expected: tuple[int, str]) -> None:
     """A finding counts as silenced if it was silenced when the service evaluated it."""
     gate = Gate(tmp_path, site)
     gate.finds()
-    assert gate.ask(*options) == told
+    assert gate.ask(*options) == expected
     gate.disabled.touch()
     opened = f"open, because {gate.disabled} exists; else it would close for {SENTENCE}"
-    assert gate.ask(*options) == (0, told[1] if told[1].startswith("open: ") else opened)
+    assert gate.ask(*options) == (0, expected[1] if expected[1].startswith("open: ") else opened)
 
 
 def test_the_service_tells_what_would_drain_and_keeps_its_word_for_the_gate(
@@ -104,7 +104,7 @@ def test_a_prolog_closes_what_the_health_check_has_drained(tmp_path: Path) -> No
     assert gate.ask("--counted") == (0, "open: ok")
 
 
-def test_a_node_of_which_nobody_knows(tmp_path: Path) -> None:
+def test_a_node_without_a_status_file(tmp_path: Path) -> None:
     gate = Gate(tmp_path, "[gate]\n")
     why = f"{tmp_path}/last.json {NOBODY}"
     assert gate.ask("--strict") == (0, f"open, although the status of the node is unknown: {why}")
@@ -194,9 +194,9 @@ def test_a_link_in_the_folder_of_another_user_leads_nowhere(tmp_path: Path) -> N
 def test_a_site_file_that_is_wrong_opens_it(tmp_path: Path, site: str, why: str) -> None:
     gate = Gate(tmp_path, site)
     gate.finds()
-    code, told = gate.ask()
+    code, text = gate.ask()
     assert code == 64
-    assert told.endswith(why)
+    assert text.endswith(why)
 
 
 def test_options_that_exclude_each_other(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_text_in_no_known_form_is_unknown(tmp_path: Path) -> None:
         assert (report.verdict, [gap.subject for gap in report.not_checked]) == ("unknown", ["x.txt"])
 
 
-def test_where_a_tree_stands() -> None:
+def test_folders_that_contain_a_machine() -> None:
     assert machine_prefixes({"a/sys/x": "", "a/proc/y": "", "b": ""}) == ("a/",)
     assert machine_prefixes({"sys/x": "", "proc/y": ""}) == ("",)
     assert machine_prefixes({"a/sys/x": "", "b/proc/y": ""}) == ()

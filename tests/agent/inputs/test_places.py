@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.inputs.places import place_of
 from linkgauge.agent.inputs.site_file import BadInput, site
+from linkgauge.probes.fabric.place import Place
 from linkgauge.probes.host.recorded import dump
 from tests.support.nodes.described import node
 
@@ -122,7 +123,7 @@ def test_each_file(text: str, labels: dict[str, str], ports: dict[str, str]) -> 
     assert (place.labels, place.ports) == (labels, ports)
     other = place_of(text, frozenset({"elsewhere"}))
     assert other is not None
-    assert other.labels == {}  # of another node nothing is said
+    assert other.labels == {}  # the file does not name this node
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", "hello: world\n", '{"kind": "Pod"}'])

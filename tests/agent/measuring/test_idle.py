@@ -73,7 +73,7 @@ def test_a_node_whose_gpus_are_in_use_is_busy() -> None:
     )
 
 
-def test_gpus_of_which_nobody_says_whether_they_are_used() -> None:
+def test_gpus_of_unknown_use() -> None:
     """A driver that hangs or has no library, and processes that have opened AMD GPUs."""
     driver = "sys/bus/pci/drivers/nvidia"
     assert busy_reason(REPORT, tree({f"{driver}/bind": ""})) != "the use of the GPUs is not known"
@@ -109,7 +109,7 @@ def test_the_longest_hold_is_valid_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     hold.end()
 
 
-def test_whoever_holds_the_machine_has_it() -> None:
+def test_a_held_machine_is_claimed() -> None:
     hold.hold(60, 7)
     why = claimed_by(EMPTY)
     assert why is not None

@@ -77,15 +77,15 @@ FIRST, PORTS = Source("first", read_first), Source("ports", read_ports)
 SOURCES = (FIRST, PORTS, Source("broken", read_broken))
 
 
-def facts(said: tuple[Record, ...]) -> list[tuple[str | None, str | None]]:
-    return [(one.hostname, one.kernel) for one in said if isinstance(one, Node)]
+def facts(records: tuple[Record, ...]) -> list[tuple[str | None, str | None]]:
+    return [(one.hostname, one.kernel) for one in records if isinstance(one, Node)]
 
 
-def gaps(said: tuple[Record, ...]) -> list[NotChecked]:
-    return [one for one in said if isinstance(one, NotChecked)]
+def gaps(records: tuple[Record, ...]) -> list[NotChecked]:
+    return [one for one in records if isinstance(one, NotChecked)]
 
 
-def test_a_file_that_never_answers_keeps_nobody_waiting(hang_guard: HangGuard, host: Hanging) -> None:
+def test_a_file_that_never_answers_does_not_block(hang_guard: HangGuard, host: Hanging) -> None:
     """Records from before the hang stay, and the sources behind it are read."""
     collected = hang_guard.collect(SOURCES, host)
     assert list(collected) == ["first", "ports", "broken"]
@@ -95,7 +95,7 @@ def test_a_file_that_never_answers_keeps_nobody_waiting(hang_guard: HangGuard, h
     assert (gap.what, gap.subject, gap.why) == ("ports", "node", f"{SLOW}: no answer within 0.5 s")
     assert hung(gap)
     assert gap.how
-    assert [one.ok for said in collected.values() for one in said if isinstance(one, Run)] == [True, False, False]
+    assert [one.ok for records in collected.values() for one in records if isinstance(one, Run)] == [True, False, False]
 
 
 def test_it_is_asked_again_once_it_has_answered(hang_guard: HangGuard, host: Hanging) -> None:
@@ -121,7 +121,7 @@ def read_others(host: Host) -> Iterator[Record]:
         yield Node(key="node", kernel=text)
 
 
-def test_nobody_else_hangs_on_the_same_file(hang_guard: HangGuard, host: Hanging) -> None:
+def test_other_sources_do_not_read_a_hanging_file(hang_guard: HangGuard, host: Hanging) -> None:
     """The thread reads no files below it. It reads its neighbours."""
     collected = hang_guard.collect((PORTS, Source("others", read_others)), host)
     why = f"{SLOW}, asked before, still hangs in the kernel"
@@ -184,6 +184,6 @@ def test_children_outlive_the_asking() -> None:
 
 
 def test_all_at_once(host: Hanging) -> None:
-    said = tuple(collect_all([PORTS, FIRST], host, PATIENCE))
-    assert facts(said) == [("n1", None), (None, "Linux")]
-    assert [one.why for one in gaps(said)] == [f"{SLOW}: no answer within 0.5 s"]
+    records = tuple(collect_all([PORTS, FIRST], host, PATIENCE))
+    assert facts(records) == [("n1", None), (None, "Linux")]
+    assert [one.why for one in gaps(records)] == [f"{SLOW}: no answer within 0.5 s"]

@@ -60,8 +60,8 @@ def test_findings_of_a_service_that_ended_are_stale_until_its_first_cycle(tmp_pa
 
 
 def test_a_finding_of_another_version_is_forgotten(tmp_path: Path) -> None:
-    (sighting,) = MEMORY.histories.values()
-    removed = {("none-such", "gpu0", "event"): sighting, ("gpu-xid", "gpu1", "event"): replace(sighting, findings=())}
+    (history,) = MEMORY.histories.values()
+    removed = {("none-such", "gpu0", "event"): history, ("gpu-xid", "gpu1", "event"): replace(history, findings=())}
     assert checkpoint.save(str(tmp_path), replace(MEMORY, histories={**removed, **MEMORY.histories}), AT) is None
     assert checkpoint.load(str(tmp_path), Memory(), AT) == RESTARTED
 

@@ -63,7 +63,7 @@ def test_every_key(tmp_path: Path) -> None:
     )
 
 
-def test_nothing_measures_unless_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_measures_without_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "CONFIG", str(tmp_path / "none"))
     assert read_config(None) == Config()
     (tmp_path / "empty").touch()

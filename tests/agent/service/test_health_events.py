@@ -160,7 +160,7 @@ def test_an_event_whose_call_a_stop_ends_is_sent_after_the_restart(
     assert known(server) == [("LinkgaugePcieLinkNarrow 0000:1b:00.0", False)] * 2
 
 
-def test_another_receiver_is_told_all_faults(
+def test_a_new_receiver_gets_all_faults(
     started: Callable[[str], Node], connector: tuple[str, PlatformConnector], tmp_path: Path
 ) -> None:
     started(ONE).cycle()

@@ -36,7 +36,7 @@ def test_a_cycle_that_comes_a_little_early_asks_all_the_same() -> None:
     assert due(GPUS, {"gpus": LastRun(at=0)}, USUAL, 14.99)
 
 
-def test_devices_that_come_or_go_make_all_that_was_said_old() -> None:
+def test_added_or_removed_devices_make_all_sources_due() -> None:
     last_runs = {"node": LastRun(at=0), "settings": LastRun(at=0), "gpus": LastRun(at=0, hung=1)}
     asked = due(named("node", "settings", "gpus"), last_runs, USUAL, 15, changed=True)
     assert [one.name for one in asked] == ["node", "settings"]  # what hangs does so still
@@ -55,7 +55,7 @@ def test_what_hung_is_asked_after_1_5_and_30_minutes() -> None:
 
 
 def test_how_a_source_says_that_it_hung() -> None:
-    said: dict[str, Record] = {
+    records: dict[str, Record] = {
         "call": LOST,
         "in the kernel": NotChecked(
             what="Mount.free", subject="node", reason=Reason.NO_ANSWER, detail=stuck("process 17")
@@ -73,7 +73,7 @@ def test_how_a_source_says_that_it_hung() -> None:
         "lost": Gpu(key="gpu3", failure="GPU is lost"),
         "well": Gpu(key="gpu3"),
     }
-    last_runs = updated_runs({}, {name: [one] for name, one in said.items()}, 0)
+    last_runs = updated_runs({}, {name: [one] for name, one in records.items()}, 0)
     hung = [name for name, last_run in last_runs.items() if last_run.hung]
     assert hung == ["call", "in the kernel", "through another", "driver", "gpu"]
 

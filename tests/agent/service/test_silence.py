@@ -83,8 +83,8 @@ def test_a_driver_that_hangs_clears_no_finding_of_any_gpu_or_kind(hgx: Node) -> 
 
 def without_answer(recorded: Recorded, gpu: str) -> Recorded:
     """The driver gives no answer for one GPU."""
-    said = (decode(line) for line in recorded.calls["nvml",])
-    others = [one for one in said if gpu not in (getattr(one, "key", ""), getattr(one, "gpu", ""), about(one))]
+    records = (decode(line) for line in recorded.calls["nvml",])
+    others = [one for one in records if gpu not in (getattr(one, "key", ""), getattr(one, "gpu", ""), about(one))]
     hung = Gpu(key=gpu, failure="no answer within 40 s", failure_reason=Reason.NO_ANSWER)
     calls = {**recorded.calls, ("nvml",): tuple(map(encode, (*others, hung)))}
     return Recorded(recorded.taken, recorded.entries, calls)

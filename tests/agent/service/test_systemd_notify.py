@@ -12,7 +12,7 @@ from linkgauge.agent.service.systemd import notify
 
 
 @pytest.mark.parametrize("name", ["{}/notify", "@linkgauge-test-{}"])
-def test_it_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systemd_receives_the_messages(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Abstract names belong to the whole machine, on which another run of the tests may have a folder of the same name.
     address = name.format(tmp_path if name[0] == "{" else f"{tmp_path.name}-{os.getpid()}")
     monkeypatch.setenv("NOTIFY_SOCKET", address)
@@ -25,6 +25,6 @@ def test_it_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("address", ["", "relative", "/nowhere/notify", "@nobody", "@", "/dev/null"])
-def test_nobody_is_told(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_addresses_are_ignored(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     notify("READY=1")

@@ -65,7 +65,7 @@ def traffic(rate: float, about: str = "mlx5_0/1") -> Observation:
     )
 
 
-def test_what_a_job_saw_is_told_once(tmp_path: Path) -> None:
+def test_each_event_of_a_job_is_reported_once(tmp_path: Path) -> None:
     folder = str(tmp_path)
     open_window(node("hgx-h100"), folder, "4711")
     status_file.write(
@@ -78,7 +78,7 @@ def test_what_a_job_saw_is_told_once(tmp_path: Path) -> None:
         close_window(after(), folder, "4711")
 
 
-def test_what_was_logged_before_is_not_told(tmp_path: Path) -> None:
+def test_earlier_log_lines_are_not_reported(tmp_path: Path) -> None:
     open_window(node("hgx-h100"), str(tmp_path), "1")
     assert close_window(after({"dev/kmsg": records(-60)}), str(tmp_path), "1").logged == ()
 
@@ -86,18 +86,18 @@ def test_what_was_logged_before_is_not_told(tmp_path: Path) -> None:
 def test_a_quiet_time(tmp_path: Path) -> None:
     open_window(node("hgx-h100"), str(tmp_path), "1")
     status_file.write(str(tmp_path), report_of(node("hgx-h100")), time.time(), 15.0, {})
-    told = as_text(close_window(after({}, 60), str(tmp_path), "1"))
-    assert told == (
+    text = as_text(close_window(after({}, 60), str(tmp_path), "1"))
+    assert text == (
         "job 1: 2026-11-21T03:00:00Z to 2026-11-21T03:01:00Z, 60 s\nno errors, no flaps, nothing throttled\n"
     )
 
 
-def test_without_a_service_there_is_no_peak_and_that_is_said(tmp_path: Path) -> None:
+def test_without_a_service_the_missing_peak_is_reported(tmp_path: Path) -> None:
     open_window(node("hgx-h100"), str(tmp_path), "1")
     assert [text.partition(": ")[0] for text in close_window(after({}), str(tmp_path), "1").not_read] == ["node peak"]
 
 
-def test_a_device_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_lost_device_is_reported(tmp_path: Path) -> None:
     open_window(node("hgx-h100"), str(tmp_path), "1")
     assert "eth0" in close_window(node("container"), str(tmp_path), "1").gone
 
@@ -109,14 +109,14 @@ def test_names_that_are_none(job: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"version": 2, "at": 1, "booted": 1, "counts": []}', "\x00\xff"])
-def test_a_file_that_is_damaged_is_told(content: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported(content: str, tmp_path: Path) -> None:
     (tmp_path / "windows").mkdir()
     (tmp_path / "windows" / "1.json").write_text(content)
     with pytest.raises(BadInput, match="the window of job 1 cannot be read: "):
         close_window(node("desktop"), str(tmp_path), "1")
 
 
-def test_windows_that_nobody_closes_are_forgotten(tmp_path: Path) -> None:
+def test_windows_that_stay_open_are_forgotten(tmp_path: Path) -> None:
     open_window(node("desktop"), str(tmp_path), "old")
     os.utime(tmp_path / "windows" / "old.json", (1e9, 1e9))
     open_window(node("desktop"), str(tmp_path), "new")

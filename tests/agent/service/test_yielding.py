@@ -41,7 +41,7 @@ def test_without_work_no_rest() -> None:
     assert work.rests == []
 
 
-def test_who_waits_is_told_of() -> None:
+def test_rests_while_a_source_hangs() -> None:
     """A hanging source uses no processor time, and systemd's watchdog still needs a signal."""
     work = Work()
     for _ in range(5):

@@ -76,22 +76,22 @@ def all_at_once(cluster: Cluster, site: str) -> list[str | None]:
 
 
 def test_by_default_a_wrong_row_drains_nothing_and_slurm_is_not_asked(cluster: Cluster) -> None:
-    told = all_at_once(cluster, "[gate]\n")
+    results = all_at_once(cluster, "[gate]\n")
     assert cluster.drained == []
     assert cluster.calls == []
-    assert {str(text).partition(": ")[0] for text in told} == {
+    assert {str(text).partition(": ")[0] for text in results} == {
         "open; with enforce = true it would close for gpu-missing node"
     }
 
 
 @pytest.mark.slow
 def test_enforced_a_wrong_row_drains_two_of_a_hundred_that_all_check_at_once(cluster: Cluster) -> None:
-    told = all_at_once(cluster, ENFORCED)
+    results = all_at_once(cluster, ENFORCED)
     assert cluster.drained == NAMES[:2]
     assert {cluster.get(name, "Reason").partition(" [")[0] for name in cluster.drained} == {DRAINED}
     assert {cluster.get(name, "Comment") for name in NAMES} == {""}
-    assert sum(str(text).startswith("drained for gpu-missing node: ") for text in told) == 2
-    assert told.count("gpu-missing node: not drained: 2.0% of all nodes are drained already") == 98
+    assert sum(str(text).startswith("drained for gpu-missing node: ") for text in results) == 2
+    assert results.count("gpu-missing node: not drained: 2.0% of all nodes are drained already") == 98
 
 
 def test_a_further_node_finds_no_room_and_does_not_ask_again_at_once(cluster: Cluster) -> None:
@@ -125,9 +125,9 @@ def test_notes_of_others_are_left_alone(cluster: Cluster) -> None:
     assert str(one.check()).startswith("drained for")
     assert (cluster.get(NAMES[0], "Comment"), cluster.get(NAMES[0], "Extra")) == ("spare", "")
     cluster.put(NAMES[1], Comment="spare", Extra="{}")
-    told = One(cluster, NAMES[1], WRONG + ENFORCED, evaluated(WRONG)).check()
+    results = One(cluster, NAMES[1], WRONG + ENFORCED, evaluated(WRONG)).check()
     assert (
-        told
+        results
         == "gpu-missing node: not drained: Comment and Extra of the node are in use; clear one, for the drain request"
     )
 
@@ -184,7 +184,7 @@ def test_slurm_that_does_not_answer_changes_nothing(cluster: Cluster) -> None:
         Slurm(program="/nowhere/scontrol", until=1.0, monotonic=lambda: 0.0).nodes()
 
 
-def test_who_runs_out_of_time_takes_its_note_away(cluster: Cluster) -> None:
+def test_a_health_check_without_time_left_removes_its_request(cluster: Cluster) -> None:
     one = One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG))
     passed = [0.0]
 
@@ -201,7 +201,7 @@ def test_who_runs_out_of_time_takes_its_note_away(cluster: Cluster) -> None:
     assert cluster.get(NAMES[0], "Comment") == ""
 
 
-def test_who_counted_too_long_ago_drains_nothing(cluster: Cluster) -> None:
+def test_an_old_count_drains_nothing(cluster: Cluster) -> None:
     one = One(cluster, NAMES[0], WRONG + ENFORCED, evaluated(WRONG))
     times = iter([0.0, 0.0, 0.0, 0.0, 2.0, *[2.0] * 9])
     slurm = Slurm(program=str(cluster.program), until=60.0, monotonic=lambda: next(times))
@@ -248,8 +248,8 @@ def test_however_checks_overlap_no_more_are_drained_than_there_is_room_for(
 
 def test_only_what_is_certain_counts_and_is_not_silenced() -> None:
     def finding(**changed: str) -> Finding:
-        told = {"code": "gpu-missing", "severity": "critical", "subject": "node", "message": "7 of 8", **changed}
-        return Finding(**told)  # type: ignore[arg-type]
+        fields = {"code": "gpu-missing", "severity": "critical", "subject": "node", "message": "7 of 8", **changed}
+        return Finding(**fields)  # type: ignore[arg-type]
 
     gate = Gate(codes=("gpu-missing",))
     assert [str(one) for one in causes([finding(), finding()], gate)] == ["gpu-missing node"]

@@ -77,7 +77,7 @@ def victim(tmp_path: Path) -> Path:
 FILES = ["accepted.json", "accepted-public.json", "inventory.json", "last.json", "gate.json", "service.json"]
 
 
-def test_who_can_read_the_folder_cannot_lock_out_the_service(tmp_path: Path) -> None:
+def test_readers_of_the_folder_cannot_lock_out_the_service(tmp_path: Path) -> None:
     """Before, the service locked the folder itself, which all users can open: it ended with 64 and did not restart."""
     folder = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)

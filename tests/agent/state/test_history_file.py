@@ -109,7 +109,7 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
         read_history(str(tmp_path), 0.0)
 
 
-def test_a_pipe_delays_nobody(tmp_path: Path) -> None:
+def test_a_pipe_does_not_block(tmp_path: Path) -> None:
     """The service's user can make one in its folder. `linkgauge history` of root waited for ever for a writer."""
     os.mkfifo(tmp_path / FILE)
     refusals: list[str] = []

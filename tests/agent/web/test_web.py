@@ -50,13 +50,13 @@ def test_a_scrape() -> None:
 
 def test_the_other_pages() -> None:
     with server_of() as server:
-        told = {
+        answers = {
             path: get(server, path)
             for path in ("/", "/healthz", "/report", "/report?x=1", "/report.html", "/nothing", "/metrics/")
         }
         head = get(server, method="HEAD")
         posts = [get(server, method=method) for method in ("POST", "PUT", "DELETE", "OPTIONS")]
-    assert {path: (got.status, got.headers["content-type"].partition(";")[0]) for path, got in told.items()} == {
+    assert {path: (got.status, got.headers["content-type"].partition(";")[0]) for path, got in answers.items()} == {
         "/": (200, "text/html"),
         "/healthz": (200, "text/plain"),
         "/report": (200, "application/json"),
@@ -65,14 +65,14 @@ def test_the_other_pages() -> None:
         "/nothing": (404, "text/plain"),
         "/metrics/": (404, "text/plain"),
     }
-    assert told["/report"].body.decode() == as_json(report("hgx-h100"))
-    assert told["/"].body.decode() == front_page(report("hgx-h100"), trusted=True)
-    assert told["/report.html"].body.decode() == as_html(report("hgx-h100"))
+    assert answers["/report"].body.decode() == as_json(report("hgx-h100"))
+    assert answers["/"].body.decode() == front_page(report("hgx-h100"), trusted=True)
+    assert answers["/report.html"].body.decode() == as_html(report("hgx-h100"))
     for path in ("/", "/report.html"):
-        assert told[path].headers["content-security-policy"] == f"{policy()}; frame-ancestors 'none'"
+        assert answers[path].headers["content-security-policy"] == f"{policy()}; frame-ancestors 'none'"
     assert (head.status, head.body, int(head.headers["content-length"]) > 10_000) == (200, b"", True)
     assert {(got.status, got.headers["allow"]) for got in posts} == {(405, "GET, HEAD")}
-    assert {got.headers["server"] for got in (*told.values(), head, *posts)} == {"linkgauge"}
+    assert {got.headers["server"] for got in (*answers.values(), head, *posts)} == {"linkgauge"}
 
 
 def test_the_report_is_not_for_strangers() -> None:
@@ -128,7 +128,7 @@ def test_the_front_page_explains_an_unknown_verdict() -> None:
     assert '<p class="unknown">' not in pages.read("front").decode()
 
 
-def test_a_loop_that_stands_still_is_told() -> None:
+def test_stale_cycles_are_reported() -> None:
     clock = Clock()
     pages = pages_of(clock=clock)
     with server_of(pages) as server:
@@ -151,8 +151,8 @@ def test_a_loop_that_stands_still_is_told() -> None:
         "linkgauge_cycle_duration_seconds 0.25",
         "linkgauge_stuck_children 0.0",
     ]
-    told = json.loads(stale[2].body)
-    assert (told["verdict"], told["findings"], told["not_checked"][0]["why"]) == (
+    shown = json.loads(stale[2].body)
+    assert (shown["verdict"], shown["findings"], shown["not_checked"][0]["why"]) == (
         "unknown",
         [],
         f"no cycle since {AT}",
@@ -188,7 +188,7 @@ def test_other_labels_hold_from_the_next_report_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("listen", "told"),
+    ("listen", "expected"),
     [
         ("9841", "give HOST:PORT"),
         ("127.0.0.1:", "give HOST:PORT"),
@@ -200,8 +200,8 @@ def test_other_labels_hold_from_the_next_report_on() -> None:
         ("\udce4:0", "not a valid host name"),
     ],
 )
-def test_where_nobody_can_listen(listen: str, told: str) -> None:
-    with pytest.raises(BadInput, match=told), serving(listen, pages_of()):
+def test_addresses_that_cannot_be_listened_on(listen: str, expected: str) -> None:
+    with pytest.raises(BadInput, match=expected), serving(listen, pages_of()):
         pass
 
 

@@ -106,7 +106,7 @@ def test_three_stalled_handshakes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "sent", [b"", b"GET / HT", b"GET /metrics HTTP/1.1\r\n", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n"]
 )
-def test_who_does_not_end_the_question_is_dropped(sent: bytes) -> None:
+def test_a_client_that_does_not_end_its_request_is_dropped(sent: bytes) -> None:
     with serving("127.0.0.1:0", pages_of("desktop"), seconds=0.2) as server:
         with socket.create_connection(server.address, LONGEST) as one:
             one.sendall(sent)
@@ -120,7 +120,7 @@ def ask_for_ever(one: socket.socket) -> None:
         one.sendall(SCRAPE)
 
 
-def test_who_does_not_take_the_answer_is_dropped() -> None:
+def test_a_client_that_does_not_read_the_answer_is_dropped() -> None:
     with serving("127.0.0.1:0", pages_of(), seconds=0.2) as server, socket.socket() as one:
         one.settimeout(LONGEST)
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
@@ -147,8 +147,8 @@ def test_who_does_not_take_the_answer_is_dropped() -> None:
 )
 def test_malformed(sent: bytes, status: int | None) -> None:
     with server_of() as server:
-        said = talk(server, sent, end=False)
-    assert said[:12] == (b"" if status is None else f"HTTP/1.1 {status}".encode())
+        answer = talk(server, sent, end=False)
+    assert answer[:12] == (b"" if status is None else f"HTTP/1.1 {status}".encode())
 
 
 def broken(chance: random.Random) -> bytes:

@@ -117,7 +117,7 @@ def test_another_configuration_without_a_new_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("tls_server_config: {cert_file: x, key_file: y}", "No such file or directory"),
         ("tls_server_config: {cert_file: web.yml, key_file: web.yml}", "not a certificate and its key in PEM"),
@@ -141,12 +141,12 @@ def test_another_configuration_without_a_new_server(tmp_path: Path) -> None:
         ("!!python/object/apply:os.system [true]", "could not determine a constructor"),
     ],
 )
-def test_what_is_said_of_wrong_files(tmp_path: Path, text: str, told: str) -> None:
+def test_messages_for_wrong_files(tmp_path: Path, text: str, expected: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(BadInput) as refused:
         read_config(path)
     assert str(refused.value).startswith(f"web = {path}: ")
-    assert told in str(refused.value)
+    assert expected in str(refused.value)
     assert "\n" not in str(refused.value)
 
 

@@ -103,7 +103,7 @@ def broken() -> dict[str, Report]:
     }
 
 
-def told(report: Report, name: str, cluster: str) -> str:
+def page_of(report: Report, name: str, cluster: str) -> str:
     """The page of a node after a cycle."""
     cycle = CycleInfo(ended=time.time(), seconds=0.1)
     return page(replace(report, node=name), cycle, {"cluster": cluster, "rack": "r1"}).decode()
@@ -125,7 +125,7 @@ def roll(pages: dict[str, str | None], hosts: Mapping[str, str], reports: Mappin
         down = ROLLING[first : first + TOGETHER]
         pages.update(dict.fromkeys((hosts[name] for name in down), None))
         time.sleep(STARTING)
-        pages.update({hosts[name]: told(reports[name], name, "east") for name in starting})
+        pages.update({hosts[name]: page_of(reports[name], name, "east") for name in starting})
         if down:
             time.sleep(AWAY - STARTING)
         pages.update({hosts[name]: before_a_cycle(reports[name]) for name in down})
@@ -136,7 +136,7 @@ def test_messages_and_a_rolling_reboot(tmp_path: Path) -> None:
     reports = broken() | {name: screen(SICK.get(name, "healthy")) for name in ROLLING}
     hosts = {name: f"127.0.2.{number}" for number, name in enumerate(reports, 1)}
     pages: dict[str, str | None] = {
-        host: told(reports[name], name, "east" if name in ROLLING else "west") for name, host in hosts.items()
+        host: page_of(reports[name], name, "east" if name in ROLLING else "west") for name, host in hosts.items()
     }
     (tmp_path / "tls").mkdir()
     tls = re.search(r" *tls_config:.*?key_file: \S+\n", (FOLDER / "prometheus.yml").read_text(), re.DOTALL)

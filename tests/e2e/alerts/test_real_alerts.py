@@ -115,11 +115,11 @@ def test_a_node_breaks_and_is_mended(tmp_path: Path, tls: Path) -> None:
         server.wait('linkgauge_verdict{verdict="ok"} == 1')
         healthy = width.read_text()
         width.write_text("4\n")
-        told = manager.hook.wait("LinkgaugeLinkNarrow", "firing")
+        alert = manager.hook.wait("LinkgaugeLinkNarrow", "firing")
         width.write_text(healthy)
         resolved = manager.hook.wait("LinkgaugeLinkNarrow", "resolved")
         server.wait('linkgauge_verdict{verdict="ok"} == 1')
-    assert (told.receiver, told.labels) == (
+    assert (alert.receiver, alert.labels) == (
         "pager",
         {
             "alertname": "LinkgaugeLinkNarrow",
@@ -135,7 +135,7 @@ def test_a_node_breaks_and_is_mended(tmp_path: Path, tls: Path) -> None:
             "rack": "r7",
         },
     )
-    assert (resolved.receiver, resolved.labels) == (told.receiver, told.labels)
+    assert (resolved.receiver, resolved.labels) == (alert.receiver, alert.labels)
     assert {one.labels["alertname"] for one in manager.hook.received} == {"LinkgaugeLinkNarrow"}
 
 

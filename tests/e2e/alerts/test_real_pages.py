@@ -52,18 +52,18 @@ def test_ten_faults_and_a_rolling_reboot(tmp_path: Path, golden: Callable[[Path,
         targets = targets_of(addresses)
         with shipped(tmp_path, tmp_path / "tls", "prometheus.yml", manager, targets, at, seconds_for_minutes):
             hook = manager.hook
-            until(lambda: {told(one) for one in hook.received} >= expected)
+            until(lambda: {summary(one) for one in hook.received} >= expected)
             time.sleep(3)  # a group that grows sends all its alerts again, after an interval of 1 s
             received = [*hook.received]
             roll(pages)
             time.sleep(2 * DOWN)
-    assert {told(one) for one in received} == expected
+    assert {summary(one) for one in received} == expected
     assert hook.received == received
     lines = sorted({f"{one.receiver:7} {one.labels['alertname']:22} {one.summary}" for one in received})
     golden(GOLDEN / "pages.txt", "\n".join(lines) + "\n")
 
 
-def told(alert: Alert) -> tuple[str, str, str]:
+def summary(alert: Alert) -> tuple[str, str, str]:
     """Node, code and subject."""
     return alert.labels["node"], alert.labels.get("code", alert.labels["alertname"]), alert.labels.get("subject", "")
 

@@ -65,12 +65,12 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 def test_every_series_comes_in(scene: Scene) -> None:
-    told = {
+    series = {
         (sample.name, tuple(sorted(sample.labels.items())))
         for family in parse(scene.pages.read("metrics").decode())
         for sample in family.samples
     }
-    assert scene.server.wait('count({__name__=~"linkgauge_.+"})') == {"": len(told)}
+    assert scene.server.wait('count({__name__=~"linkgauge_.+"})') == {"": len(series)}
 
 
 @pytest.mark.parametrize("by", ["UUID", "pci_bus_id", "gpu"])
@@ -148,7 +148,7 @@ def test_the_queries_of_the_documentation(scene: Scene) -> None:
         assert scene.server.wait(query)
 
 
-def test_a_loop_that_stands_still_is_unknown(scene: Scene) -> None:
+def test_a_service_without_cycles_is_unknown(scene: Scene) -> None:
     assert scene.server.wait('linkgauge_verdict{verdict="failed"} == 1')
     scene.clock.now = 61.0
     scene.server.wait('linkgauge_verdict{verdict="unknown"} == 1')

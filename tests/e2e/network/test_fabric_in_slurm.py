@@ -75,9 +75,9 @@ def test_the_node_with_a_slow_port_is_drained(tmp_path: Path) -> None:
                 "--reservation=test", f"--nodes={NODES}", f"--output={output}", f"--chdir={tmp_path}",
                 str(FOLDER / "fabric.sbatch"), str(tmp_path / "fabric.json"),
             )  # fmt: skip
-            told = {f"node{number}": slurm.node(f"node{number}") for number in range(NODES)}
-            drained = {name for name, text in told.items() if "DRAIN" in text}
+            states = {f"node{number}": slurm.node(f"node{number}") for number in range(NODES)}
+            drained = {name for name, text in states.items() if "DRAIN" in text}
             assert drained == {SLOW}, f"{job}\n{output.read_text() if output.exists() else ''}\n{slurm.logs()}"
-            assert f"Reason=linkgauge: node-slow {SLOW}" in told[SLOW]
+            assert f"Reason=linkgauge: node-slow {SLOW}" in states[SLOW]
     except Unavailable as why:
         pytest.skip(str(why))

@@ -66,7 +66,7 @@ def report(tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize(("rate", "bytes_per_second"), [("200mbit", 25e6), ("400mbit", 50e6)])
-def test_a_cap_is_measured_and_told(wire: None, tmp_path: Path, rate: str, bytes_per_second: float) -> None:
+def test_a_cap_is_measured_and_reported(wire: None, tmp_path: Path, rate: str, bytes_per_second: float) -> None:
     cap(rate)
     for _ in range(3):
         result = report(tmp_path)

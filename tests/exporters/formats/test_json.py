@@ -116,16 +116,16 @@ def test_the_names_are_those_of_the_contract() -> None:
         findings=(finding,),
         levels=(level,),
     )
-    told = json.loads(as_json(report))
-    assert " ".join(told) == (
+    decoded = json.loads(as_json(report))
+    assert " ".join(decoded) == (
         "schema node taken_at source context profile verdict findings not_checked checks coverage impact cost training "
         "levels observations topology cables runs seconds job"
     )
-    assert " ".join(told["findings"][0]) == (
+    assert " ".join(decoded["findings"][0]) == (
         "code kind severity confidence subject subject_name device fact message expected observed unit basis "
         "expected_source cause candidates case limits explains impact cost location since silenced stale evidence "
         "remedy steps first_step"
     )
-    assert told["findings"][0]["since"] is None
-    assert told["levels"][0]["class"] == "pcie5x16"
+    assert decoded["findings"][0]["since"] is None
+    assert decoded["levels"][0]["class"] == "pcie5x16"
     assert as_json(report).startswith('{\n  "schema": "linkgauge.report/1",\n  "node": "a",\n')

@@ -29,7 +29,7 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (Debian: prometheus) is not installed")
 
 
-def told(report: Report, cycle: CycleInfo | None = None, detail: str = "") -> dict[tuple[str, str], float]:
+def values_of(report: Report, cycle: CycleInfo | None = None, detail: str = "") -> dict[tuple[str, str], float]:
     """The samples of a page, by name and labels in alphabetical order."""
     text = page(report, cycle, {"rack": "r7"}, detail).decode()
     samples = [sample for family in parse(text) for sample in family.samples]
@@ -81,8 +81,8 @@ def test_openmetrics_says_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", ["hgx-h100", "hgx-b200", "hgx-a100", "xe9680"])
 def test_a_node_of_eight_gpus_has_few_series(name: str) -> None:
     report = measured(report_of(node(name)))
-    assert len(told(report, CycleInfo(ended=1.8e9, seconds=0.1))) <= 1250
-    assert len(told(report, detail="links")) > 1250
+    assert len(values_of(report, CycleInfo(ended=1.8e9, seconds=0.1))) <= 1250
+    assert len(values_of(report, detail="links")) > 1250
 
 
 def test_every_metric_and_label_is_in_the_table() -> None:
@@ -95,7 +95,7 @@ def test_every_metric_and_label_is_in_the_table() -> None:
     cycle = CycleInfo(ended=1.8e9, seconds=0.1, moved={"host_copy": 5}, would_drain=drains)
     names: set[str] = set()
     for report in (measured(silenced), report_of(node("vm-p5"))):
-        for name, labels in told(report, cycle):
+        for name, labels in values_of(report, cycle):
             metric = METRICS[name]
             names.add(name)
             has = {pair.partition("=")[0] for pair in re.split(r",(?=\w+=)", labels) if pair}
@@ -108,18 +108,18 @@ def test_old_observations_end() -> None:
     at = 1795229940.0  # 02:59:00
     labels = "kind=copy,subject=numa0-gpu0"
     rate, counter = ("linkgauge_link_observed_bytes_per_second", labels), "linkgauge_link_traffic_bytes_total"
-    young = told(report, CycleInfo(ended=at + 120, seconds=1, rate_lifetime=120, count_lifetime=60))
+    young = values_of(report, CycleInfo(ended=at + 120, seconds=1, rate_lifetime=120, count_lifetime=60))
     assert young[rate] == 9e9
     assert young["linkgauge_link_attained_ratio", labels] == 0.9
     assert young["linkgauge_observation_timestamp_seconds", labels] == at
-    old = told(report, CycleInfo(ended=at + 121, seconds=1, rate_lifetime=120, count_lifetime=60))
+    old = values_of(report, CycleInfo(ended=at + 121, seconds=1, rate_lifetime=120, count_lifetime=60))
     gone = {"linkgauge_link_attained_ratio", "linkgauge_observation_timestamp_seconds", rate[0]}
     assert {name for name, _ in young.keys() - old.keys()} == gone | {counter, "linkgauge_link_errors_total"}
     assert old["linkgauge_link_expected_bytes_per_second", labels] == 1e10
 
 
 def test_pairs_are_the_worst_and_the_median() -> None:
-    shown = told(measured(report_of(node("hgx-h100"))))
+    shown = values_of(measured(report_of(node("hgx-h100"))))
     pairs = {labels: value for (name, labels), value in shown.items() if name.endswith("_ratio") and "nvlink" in labels}
     assert pairs == {
         "kind=copy,subject=gpu0-gpu1,via=nvlink": pytest.approx(0.9),
@@ -127,13 +127,13 @@ def test_pairs_are_the_worst_and_the_median() -> None:
     }
 
 
-def test_of_several_sizes_the_longest_is_told() -> None:
+def test_of_several_sizes_the_longest_is_shown() -> None:
     sizes = [
         msgspec.structs.replace(flow("numa0", "gpu0", reached=reached), size=size)
         for size, reached in ((4096, 0.1), (1 << 28, 1))
     ]
     for levels in (sizes, sizes[::-1]):
-        shown = told(replace(report_of(node("hgx-h100")), levels=tuple(levels)))
+        shown = values_of(replace(report_of(node("hgx-h100")), levels=tuple(levels)))
         assert shown["linkgauge_link_observed_bytes_per_second", "kind=copy,subject=numa0-gpu0"] == 1e10
 
 
@@ -143,7 +143,7 @@ def test_what_jobs_send_shows_what_a_link_can_do() -> None:
         about="mlx5_2/1", quantity="port_traffic", unit="bytes_per_second", value=4.9e10, at=at, busy=True
     )
     report = report_of(node("hgx-h100"))
-    shown = told(replace(report, observations=(*report.observations, seen)))
+    shown = values_of(replace(report, observations=(*report.observations, seen)))
     assert shown["linkgauge_link_observed_bytes_per_second", "kind=port,subject=mlx5_2/1"] == 4.9e10
     assert shown["linkgauge_link_trained_bytes_per_second", "kind=port,subject=mlx5_2/1"] == 5e10
 
@@ -152,17 +152,17 @@ def test_inner_hops_are_there_while_a_finding_is_about_them() -> None:
     hop = "linkgauge_link_trained_bytes_per_second", "kind=pcie,subject=0000:19:00.0"
     healthy = report_of(node("hgx-h100"))
     finding = Finding(code="pcie-path-bottleneck", severity="critical", subject="0000:18:01.0", message="x")
-    assert hop not in told(healthy)
-    assert hop in told(replace(healthy, findings=(finding,)))
-    assert hop in told(healthy, detail="links")
+    assert hop not in values_of(healthy)
+    assert hop in values_of(replace(healthy, findings=(finding,)))
+    assert hop in values_of(healthy, detail="links")
 
 
-def test_one_finding_of_a_code_and_subject_is_told_by_the_gravest() -> None:
+def test_equal_code_and_subject_have_the_highest_severity() -> None:
     findings = [
         Finding(code="pcie-errors", severity=severity, subject="node", message=severity)
         for severity in ("info", "critical", "warning")
     ]
-    shown = told(replace(report_of(node("desktop")), findings=tuple(findings)))
+    shown = values_of(replace(report_of(node("desktop")), findings=tuple(findings)))
     assert shown["linkgauge_finding_severity", "code=pcie-errors,subject=node"] == 3
 
 
@@ -179,7 +179,7 @@ def test_a_device_that_is_gone_has_no_series() -> None:
 def test_nothing_unknown_is_a_number() -> None:
     """Links and flows without known values have no series."""
     empty = replace(report_of(node("vgpu")), levels=(Level(op="copy", ends=("gpu0", "gpu1")),), node=None, profile=None)
-    shown = told(empty)
+    shown = values_of(empty)
     assert not [name for name, _ in shown if "link_" in name]
     assert Counter(value for (name, _), value in shown.items() if "nan" in str(value).lower()) == Counter()
     assert ("linkgauge_node_info", "rack=r7") in shown
@@ -195,7 +195,7 @@ def test_sources_and_gaps() -> None:
         for n in range(3)
     )
     report = replace(report_of(node("desktop")), runs=runs, not_checked=gaps)
-    shown = told(report, CycleInfo(ended=9.0, seconds=0.25, stuck=1, moved={"host_copy": 70}))
+    shown = values_of(report, CycleInfo(ended=9.0, seconds=0.25, stuck=1, moved={"host_copy": 70}))
     wanted: Iterable[tuple[str, str, float]] = (
         ("linkgauge_probe_success", "probe=nvml", 0.0),
         ("linkgauge_probe_timestamp_seconds", "probe=nvml", 1.0),
@@ -222,8 +222,8 @@ def test_errors_of_single_nvlinks() -> None:
     ]
     report = replace(report, observations=tuple(seen))
     name, address = "linkgauge_link_errors_total", report.topology.by_name["gpu1"].id
-    shown = [labels for (metric, labels) in told(report) if metric == name]
+    shown = [labels for (metric, labels) in values_of(report) if metric == name]
     assert len(shown) == 16
     assert f"kind=nvlink_replay,link=17,subject={address}" in shown
     assert f"kind=nvlink_replay,link=1,subject={address}" not in shown
-    assert sum(metric == name for metric, _ in told(report, detail="links")) == 36
+    assert sum(metric == name for metric, _ in values_of(report, detail="links")) == 36

@@ -95,18 +95,18 @@ reports = st.builds(
 
 def read(page: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     samples = [sample for family in parse(page.decode()) for sample in family.samples]
-    told = {(one.name, frozenset(one.labels.items())): one.value for one in samples}
-    assert len(told) == len(samples)
-    return told
+    values = {(one.name, frozenset(one.labels.items())): one.value for one in samples}
+    assert len(values) == len(samples)
+    return values
 
 
 @given(reports, st.sampled_from(["", "links"]))
 def test_any_report(report: Report, detail: str) -> None:
-    told = read(page(report, labels={"rack": 'a"b\\c\nd'}, detail=detail))
-    assert {name for name, _ in told} <= set(METRICS)
-    assert told["linkgauge_verdict", frozenset({("verdict", report.verdict)})] == 1
-    assert all(value == value for value in told.values())
-    info = next(labels for name, labels in told if name == "linkgauge_node_info")
+    values = read(page(report, labels={"rack": 'a"b\\c\nd'}, detail=detail))
+    assert {name for name, _ in values} <= set(METRICS)
+    assert values["linkgauge_verdict", frozenset({("verdict", report.verdict)})] == 1
+    assert all(value == value for value in values.values())
+    info = next(labels for name, labels in values if name == "linkgauge_node_info")
     assert ("rack", 'a"b\\c\nd') in info
 
 

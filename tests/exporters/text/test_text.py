@@ -275,7 +275,7 @@ def test_an_escape_sequence_is_ours_or_none(report: Report) -> None:
 
 
 @given(reports())
-def test_every_finding_is_told(report: Report) -> None:
+def test_every_finding_is_shown(report: Report) -> None:
     text = "".join(as_text(report, colour=False, amount="full").split())
     for finding in report.findings:
         assert "".join(safe(finding.message).split()) in text

@@ -74,7 +74,7 @@ def test_a_broadcast_in_many_chunks_tends_to_the_rate(size: float, many: int, ra
     assert collectives.broadcast(size, many, rate) == pytest.approx((many - 1) * size / rate)
 
 
-def test_one_rank_has_nobody_to_talk_to() -> None:
+def test_a_collective_of_one_rank_takes_no_time() -> None:
     for op in (
         collectives.all_gather,
         collectives.all_reduce,

@@ -36,7 +36,7 @@ def test_with_the_half_alone_it_is_a_constant_latency() -> None:
     assert [one.share(size) for size in (500, 1000, 9000)] == pytest.approx([1 / 3, 0.5, 0.9])
 
 
-def test_of_a_link_that_nobody_measured_the_nearest_is_taken() -> None:
+def test_a_link_without_measurements_has_the_curve_of_the_nearest() -> None:
     assert curve("pcie7x16", "copy") == curve("pcie4x16", "copy")
     assert curve("nvlink3", "copy") == curve("xgmi", "copy") == curve("nvlink5", "copy")  # of another generation
     assert curve("upi", "copy") == Curve(None, None, None)

@@ -59,13 +59,13 @@ def test_a_floor_lowers_the_low_and_not_the_typical() -> None:
     assert (reach.low, reach.typical) == pytest.approx((0.6 * 0.9, 0.8))
 
 
-def test_of_floors_alone_nobody_knows_the_most() -> None:
+def test_floors_alone_do_not_limit_the_highest_share() -> None:
     reach = attainable("pcie4", known=known(row(60, "a", floor=True)))
     assert reach
     assert (reach.low, reach.typical, reach.high) == pytest.approx((0.51, 0.6, 1.0))
 
 
-def test_both_ways_at_once_of_one_direction_says_nothing_of_the_other() -> None:
+def test_duplex_shares_are_separate_for_each_direction() -> None:
     rows = row(80, "a"), row(50, "a", towards="device", duplex=True)
     found = [attainable("pcie4", "copy", way, True, known(*rows)) for way in ("device", "host")]
     assert [reach.typical for reach in found if reach] == [0.5, 0.8]
@@ -85,7 +85,7 @@ def test_directions_are_apart_and_a_row_without_one_counts_for_both() -> None:
     assert (down.typical, up.typical) == pytest.approx((0.75, 0.8))
 
 
-def test_both_ways_at_once_is_as_one_way_where_nobody_measured_it() -> None:
+def test_duplex_is_as_one_direction_without_a_measurement() -> None:
     alone = known(row(80, "a"))
     assert attainable("pcie4", duplex=True, known=alone) == attainable("pcie4", known=alone)
     both = attainable("pcie4", duplex=True, known=known(row(80, "a"), row(50, "a", duplex=True)))
@@ -104,7 +104,7 @@ def test_what_is_borrowed_says_so_and_is_wider() -> None:
 
 
 @pytest.mark.parametrize(("grade", "op"), [("", "copy"), ("upi", "copy"), ("ddr4", "copy"), ("hbm", "scale")])
-def test_nothing_is_said_of_what_nobody_measured(grade: str, op: str) -> None:
+def test_without_measurements_nothing_is_attainable(grade: str, op: str) -> None:
     assert attainable(grade, op) is None
 
 

@@ -203,7 +203,7 @@ def test_real_machines(path: Path) -> None:
     theirs = {
         (row[0], name): cell for row in rows for name, cell in zip(names, row[1:], strict=False) if row[0] != name
     }
-    assert {ends: way.type for ends, way in ours.paths.items()} == theirs
+    assert {ends: found_path.type for ends, found_path in ours.paths.items()} == theirs
     places = {row[0]: row[len(names) + 1 : len(names) + 3] for row in rows if row[0].startswith("GPU")}
     shown = {
         row.split()[0]: row.split() for row in as_matrix(replace(ours, nics=())).splitlines() if row.startswith("GPU")
@@ -275,11 +275,11 @@ def test_links_that_are_down_do_not_count() -> None:
     built = h200()
     built.facts = [one for one in built.facts if not isinstance(one, GpuLink)]
     built.switched(18, {3: 1, 5: 18})
-    ways = built.matrix().paths
-    found = [ways["GPU3", name] for name in ("GPU0", "GPU5", "NIC3")]
-    assert [way.type for way in found] == ["NV17", "SYS", "PIX"]
-    assert [way.rate for way in found] == pytest.approx([425e9, 63.015e9, 63.015e9], rel=1e-3)
-    assert ways["GPU5", "GPU4"].type == "NODE"
+    paths = built.matrix().paths
+    found = [paths["GPU3", name] for name in ("GPU0", "GPU5", "NIC3")]
+    assert [path.type for path in found] == ["NV17", "SYS", "PIX"]
+    assert [path.rate for path in found] == pytest.approx([425e9, 63.015e9, 63.015e9], rel=1e-3)
+    assert paths["GPU5", "GPU4"].type == "NODE"
 
 
 def test_c2c_carries_what_nvidia_smi_calls_otherwise() -> None:
@@ -302,7 +302,7 @@ def test_without_a_tree_nvml_is_believed() -> None:
     pairs = [GpuPair(key="gpu0-gpu1", path="INTERNAL"), GpuPair(key="gpu2-gpu10", path="SYS")]
     found = matrix(assemble([*(Gpu(key=f"gpu{n}") for n in (0, 1, 2, 10)), *pairs], Site(), 100.0))
     assert [row.label for row in found.gpus] == ["GPU0", "GPU1", "GPU2", "GPU10"]
-    assert {ends: way.type for ends, way in found.paths.items()} == {
+    assert {ends: path.type for ends, path in found.paths.items()} == {
         ("GPU0", "GPU1"): "PIX",
         ("GPU1", "GPU0"): "PIX",
         ("GPU2", "GPU10"): "SYS",
@@ -376,9 +376,9 @@ def test_nothing_there() -> None:
 def test_command() -> None:
     node = str(Path(__file__).parents[2] / "golden" / "synthetic_small.capture")
     for options, first in (([], "numa0"), (["--matrix"], "Legend:"), (["--rates"], "Rates:")):
-        told = CliRunner().invoke(main, ["topology", "--from", node, *options])
-        assert told.exit_code == 0
-        assert first in told.output
+        done = CliRunner().invoke(main, ["topology", "--from", node, *options])
+        assert done.exit_code == 0
+        assert first in done.output
     refused = CliRunner().invoke(main, ["topology", "--from", node, "--matrix", "--format", "json"])
     assert refused.exit_code == 64
 
@@ -394,10 +394,10 @@ def matrices(draw: st.DrawFn) -> Matrix:
         for n in range(draw(st.integers(0, 20)))
     )
     nics = tuple(Row(f"NIC{n}", f"n{n}", draw(names)) for n in range(draw(st.integers(0, 30))))
-    way = st.builds(DevicePath, st.sampled_from(["NV18", "XGMI", "SYS", "PIX"]), st.none() | st.floats(0, 1e13))
+    path = st.builds(DevicePath, st.sampled_from(["NV18", "XGMI", "SYS", "PIX"]), st.none() | st.floats(0, 1e13))
     labels = [row.label for row in (*gpus, *nics)] or ["none"]
-    ways = draw(st.dictionaries(st.tuples(st.sampled_from(labels), st.sampled_from(labels)), way, max_size=30))
-    return Matrix(gpus, nics, ways)
+    paths = draw(st.dictionaries(st.tuples(st.sampled_from(labels), st.sampled_from(labels)), path, max_size=30))
+    return Matrix(gpus, nics, paths)
 
 
 @given(matrices(), st.booleans())
@@ -419,10 +419,10 @@ def test_what_copies_reach() -> None:
     """Four A100 joined by four NVLinks each (Perlmutter): 94 GB/s a pair; the last line tells how to ask why."""
     snapshot = read_snapshot(node("perlmutter"), SOURCES, Site())
     reached = copies(snapshot)
-    assert {pair: way.type for pair, way in reached.paths.items()} == {
-        pair: way.type for pair, way in matrix(snapshot).paths.items()
+    assert {pair: path.type for pair, path in reached.paths.items()} == {
+        pair: path.type for pair, path in matrix(snapshot).paths.items()
     }
-    assert {round((way.rate or 0) / 1e9, 1) for way in reached.paths.values()} == {93.3}
+    assert {round((path.rate or 0) / 1e9, 1) for path in reached.paths.values()} == {93.3}
     text = as_matrix(reached, rates=True, copies=True)
     assert text.splitlines()[1] == "GPU0   X    93.3  93.3  93.3"
     assert "'linkgauge expect GPU0 GPU1' explains a rate" in text

@@ -44,7 +44,7 @@ def test_half_of_the_rate_is_reached_when_the_rest_takes_as_long_as_the_startup(
     assert seconds(Pace(1e-11, 5e-5, 0.7), 5e6) == pytest.approx(2 * 5e-5)
 
 
-def test_what_was_measured_stands_for_what_is_predicted() -> None:
+def test_measured_times_replace_predicted_times() -> None:
     """At the measured sizes. Between them linear, beyond them as at the nearest size."""
     pace = Pace(1e-11, measured=((1e6, 4.0), (1e8, 2.0), (1e9, 1.5)))
     times = [seconds(pace, size) / (size * 1e-11) for size in (1.0, 1e6, 1e7, 1e8, 1e9, 1e10)]
@@ -124,13 +124,13 @@ def test_a_platform_has_one_vote() -> None:
     assert algorithms_of("nvlink4", rows=again) == known_algorithms("nvlink4")
 
 
-def test_without_any_alltoall_a_ring_stands_in() -> None:
+def test_without_any_alltoall_a_ring_is_used() -> None:
     rows = [one for one in collectives() if one.op == "all_reduce"]
     found = algorithms_of("nvlink3", rows=rows)
     assert found.near["alltoall"].startup == pytest.approx(found.near["all_reduce"].startup)
 
 
-def test_of_links_without_any_published_collective_nothing_is_said() -> None:
+def test_links_without_a_published_collective_are_refused() -> None:
     none = msgspec.structs.replace(links(), measured=())
     with pytest.raises(LookupError, match="nothing is published of collectives over nvlink4"):
         algorithms_of("nvlink4", none)

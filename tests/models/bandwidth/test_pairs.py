@@ -26,16 +26,16 @@ def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:
     found: dict[str, dict[str, Pair]] = {end: {} for end in ends}
     for source, target in ((a, b) for a in ends for b in ends if a != b):
         flow = Flow("copy", (source, target))
-        way, predicted = route(topology, source, target), predict(topology, [flow]).get(flow)
-        if way and predicted:
-            kind = path_type(topology, way)
+        path, predicted = route(topology, source, target), predict(topology, [flow]).get(flow)
+        if path and predicted:
+            kind = path_type(topology, path)
             found[source][target] = Pair(kind, predicted.rated, predicted.typical, predicted.bottleneck)
-        elif way:
+        elif path:
             able_to = min(
                 rate_without_sockets(hop) for sub_flow in sub_flows(topology, flow) for over in sub_flow for hop in over
             )
             rated = None if able_to == float("inf") else able_to
-            found[source][target] = Pair(path_type(topology, way), rated, None, None)
+            found[source][target] = Pair(path_type(topology, path), rated, None, None)
     return found
 
 
@@ -43,7 +43,7 @@ def one_by_one(topology: Topology) -> dict[str, dict[str, Pair]]:
 @pytest.mark.slow
 def test_described_nodes(name: str) -> None:
     recorded = node(name)
-    topology = assemble((said for reader in SOURCES for said in reader.read(recorded)), Site(), 0).topology
+    topology = assemble((record for reader in SOURCES for record in reader.read(recorded)), Site(), 0).topology
     assert pairs(topology) == one_by_one(topology)
 
 

@@ -26,8 +26,8 @@ PLAIN = gpus_under_switches(4)
 TO_HOST = copy(("gpu0", ROOT), 110.0)
 
 
-def invalid(said: list[Record]) -> list[str]:
-    return [one.subject for one in report_of(said).findings if one.code == "measurement-invalid"]
+def invalid(records: list[Record]) -> list[str]:
+    return [one.subject for one in report_of(records).findings if one.code == "measurement-invalid"]
 
 
 def test_a_sum_of_both_directions() -> None:
@@ -56,7 +56,7 @@ def test_a_sum_of_both_directions() -> None:
     assert report_of([TO_HOST], origin="dumps").verdict == "unknown"
 
 
-def test_it_is_nobodys_kin() -> None:
+def test_an_implausible_rate_is_not_part_of_a_cohort() -> None:
     """Three of four copies show the sum of both directions. The fourth copy is the correct one."""
     others = [copy((f"gpu{gpu}", ROOT), 110.0) for gpu in range(1, 4)]
     report = report_of([*PLAIN, copy(("gpu0", ROOT), 55.0), *others])
@@ -92,7 +92,7 @@ def nvlinks(gpu: int, count: int) -> list[Record]:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "records",
     [
         [*PLAIN, copy(("gpu0", ROOT), 64.0)],
         [*PLAIN, Node(key="node", virtual=True), TO_HOST],  # a hypervisor's tree
@@ -110,11 +110,11 @@ def nvlinks(gpu: int, count: int) -> list[Record]:
         [Gpu(key="gpu0", name="NVIDIA GH200 480GB", address=gpu_address(0)), *PLAIN[:5], copy(("gpu0", ROOT), 400.0)],
     ],
 )
-def test_what_may_well_be(said: list[Record]) -> None:
-    assert invalid(said) == []
+def test_what_may_well_be(records: list[Record]) -> None:
+    assert invalid(records) == []
 
 
-def test_nvlinks_that_are_all_told() -> None:
+def test_nvlinks_that_are_all_known() -> None:
     links = [*nvlinks(0, 18), *nvlinks(1, 18)]
     assert invalid([*SWITCHED, *links, copy(("gpu0", "gpu1"), 430.0)]) == []
     assert invalid([*SWITCHED, *links, copy(("gpu0", "gpu1"), 780.0)]) == ["gpu0-gpu1"]
@@ -123,10 +123,10 @@ def test_nvlinks_that_are_all_told() -> None:
 
 
 @given(st.floats(1e6, 1e12))
-def test_a_number_is_judged_or_told_to_be_none(rate: float) -> None:
-    said = observation(Flow("copy", ("gpu0", ROOT), 1 << 28), "rate", rate)
-    report = report_of([*PLAIN, said])
-    assert len(report.levels) + len(invalid([*PLAIN, said])) == 1
+def test_a_number_is_judged_or_called_implausible(rate: float) -> None:
+    copied = observation(Flow("copy", ("gpu0", ROOT), 1 << 28), "rate", rate)
+    report = report_of([*PLAIN, copied])
+    assert len(report.levels) + len(invalid([*PLAIN, copied])) == 1
     if rate <= 63e9:
         assert report.levels
 

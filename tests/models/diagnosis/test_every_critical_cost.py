@@ -62,8 +62,8 @@ def test_each_critical_finding_has_a_cost(name: str) -> None:
             assert weighed.impact
             assert max(weighed.impact.values()) <= SHOWN
         else:
-            said = {"unknown": "not known", "cannot run": "no job can use all GPUs of this node"}
-            assert text[0] == said[weighed.cost]
+            words = {"unknown": "not known", "cannot run": "no job can use all GPUs of this node"}
+            assert text[0] == words[weighed.cost]
 
 
 def test_report_metrics_and_page_have_the_cost_of_each_finding() -> None:

@@ -59,11 +59,11 @@ def nodes() -> list[HealthyNode]:
 
 @pytest.mark.parametrize(("faults", "seed"), DRAWN, ids=str)
 def test_what_is_broken_is_found_and_nothing_else(faults: int, seed: int, nodes: list[HealthyNode]) -> None:
-    node, told = DRAWN[faults, seed]
-    trial = draw(nodes, {name: KINDS[name] for name in told}, faults, seed)
+    node, expected = DRAWN[faults, seed]
+    trial = draw(nodes, {name: KINDS[name] for name in expected}, faults, seed)
     found = [(one.code, one.subject) for one in evaluated(trial)[0].findings if one.severity != "info"]
-    assert (trial.node.name, {name for name, _ in trial.faults}) == (node, set(told))
-    assert sorted(found) == sorted(told.values())
+    assert (trial.node.name, {name for name, _ in trial.faults}) == (node, set(expected))
+    assert sorted(found) == sorted(expected.values())
 
 
 @pytest.mark.parametrize("faults", [1, 2])

@@ -41,9 +41,9 @@ def log(*lines: tuple[float, str]) -> list[Record]:
     return list(group_events(lines, "dev/kmsg"))
 
 
-def ran(memory: Memory, at: float, *said: Record) -> tuple[Memory, Report]:
+def ran(memory: Memory, at: float, *records: Record) -> tuple[Memory, Report]:
     """A cycle of the daemon in which every source is due."""
-    return cycle(At(at), [source_of(*gpus_under_switches(2), *said)], Site(), memory)
+    return cycle(At(at), [source_of(*gpus_under_switches(2), *records)], Site(), memory)
 
 
 def shown(report: Report) -> Shown:
@@ -61,7 +61,7 @@ def with_xid() -> Memory:
     return memory
 
 
-def test_an_xid_between_two_cycles_is_told_and_stays_when_the_log_was_rotated_away() -> None:
+def test_an_xid_between_two_cycles_is_reported_and_stays_after_a_log_rotation() -> None:
     memory, report = ran(Memory(), NOW - 60)
     assert shown(report) == []
     memory, report = ran(memory, NOW, *log((NOW - 30, XID)))
@@ -138,15 +138,15 @@ def test_uncorrected_errors_stay_and_corrected_ones_settle() -> None:
     """Both counters are about one function and give the same code."""
     memory = Memory()
     readings = [(0.0, 0.0), (1.0, 500.0), (1.0, 1000.0), (1.0, 1000.0), (1.0, 1000.0)]
-    told = []
+    severities = []
     for minute, (fatal, corrected) in zip(
         (0, 1, 2, 3, 20, 1450, 1451, 1452), (*readings, *[readings[-1]] * 3), strict=True
     ):
         at = NOW + 60 * minute
         memory, report = ran(memory, at, count("aer_fatal", fatal, at), count("aer_correctable", corrected, at))
-        told.append([one.severity for one in report.findings])
-    assert told[:5] == [[], ["critical"], *[["critical", "warning"]] * 3]
-    assert told[-1] == ["critical"]  # for more than a day no new one
+        severities.append([one.severity for one in report.findings])
+    assert severities[:5] == [[], ["critical"], *[["critical", "warning"]] * 3]
+    assert severities[-1] == ["critical"]  # for more than a day no new one
     memory, report = ran(replace(memory, accepted=at + 1), at + 60, count("aer_fatal", 1.0, at + 60))
     assert shown(report) == [("pcie-errors", GPU, "critical")]  # no earlier count is known, so the count is since boot
     kept = (count("aer_fatal", 1.0, at + 1),)
@@ -156,7 +156,7 @@ def test_uncorrected_errors_stay_and_corrected_ones_settle() -> None:
 
 def test_memory_errors_are_counted_from_the_acceptance_on_unless_the_machine_was_started_since() -> None:
     now, kept = count("ue_count", 3.0, NOW, "mc0"), count("ue_count", 2.0, NOW - 60, "mc0")
-    for accepted, booted, said in [
+    for accepted, booted, expected in [
         (None, NOW - HOUR, "3 uncorrected errors of memory since boot"),
         (kept, NOW - HOUR, f"1 uncorrected error of memory since the node was accepted {as_utc(NOW - 60)}"),
         (kept, NOW - 30, "3 uncorrected errors of memory since boot"),
@@ -164,8 +164,8 @@ def test_memory_errors_are_counted_from_the_acceptance_on_unless_the_machine_was
     ]:
         memory = Memory(baseline=(accepted,) if accepted else (), accepted=accepted.at if accepted else None)
         _, report = ran(memory, NOW, Node(key="node", booted=booted), now)
-        told = [one.message.partition("counted ")[2] for one in report.findings]
-        assert told == ([said] if said else [])
+        counts = [one.message.partition("counted ")[2] for one in report.findings]
+        assert counts == ([expected] if expected else [])
 
 
 def count(quantity: str, value: float, at: float, about: str = GPU) -> Observation:
@@ -190,8 +190,8 @@ def flapped(down: Sequence[bool], with_log: bool, every: float = 60.0) -> list[R
         at = NOW + every * number
         if gone:
             lines.append((at - 1, f"mlx5_core {NIC.key} mlx5_0: Port: 1 Link DOWN"))
-        said = source_of(*gpus_under_switches(2), *port(not gone), *log(*(lines if with_log else [])))
-        memory, report = cycle(At(at), [said], site, memory)
+        source = source_of(*gpus_under_switches(2), *port(not gone), *log(*(lines if with_log else [])))
+        memory, report = cycle(At(at), [source], site, memory)
         reports.append(report)
     return reports
 
@@ -225,9 +225,9 @@ def test_what_flapped_is_gone_an_hour_after() -> None:
 
 def test_what_could_not_be_looked_for_did_not_go() -> None:
     down = Finding(code="nic-port-down", severity="critical", subject="mlx5_0/1", message="down")
-    standing: Histories = {}
+    histories: Histories = {}
     for minute, (seen, evaluated) in enumerate([(True, True), (False, False)] * 6):
-        standing, report = settle(standing, at_minute(minute, [down] if seen else [], {"nic-port-down": evaluated}))
+        histories, report = settle(histories, at_minute(minute, [down] if seen else [], {"nic-port-down": evaluated}))
     assert [one.message for one in report.findings] == ["down"]
 
 
@@ -237,42 +237,44 @@ CHECKED = {"nic-port-down": True}
 
 def test_the_first_report_shows_what_is_certain_and_is_not_ok_while_a_state_waits() -> None:
     likely = replace(PORT_DOWN, confidence="likely")
-    told = []
+    verdicts = []
     for finding in (PORT_DOWN, likely):
-        standing, first = settle({}, at_minute(0, [finding], CHECKED), first=True)
-        second = settle(standing, at_minute(1, [finding], CHECKED))[1]
-        told.append([(report.verdict, len(report.findings)) for report in (first, second)])
-    assert told == [[("failed", 1), ("failed", 1)], [("unknown", 0), ("failed", 1)]]
+        histories, first = settle({}, at_minute(0, [finding], CHECKED), first=True)
+        second = settle(histories, at_minute(1, [finding], CHECKED))[1]
+        verdicts.append([(report.verdict, len(report.findings)) for report in (first, second)])
+    assert verdicts == [[("failed", 1), ("failed", 1)], [("unknown", 0), ("failed", 1)]]
 
 
 def test_a_state_with_a_new_obstacle_is_stale_for_any_time_and_one_with_an_old_obstacle_goes() -> None:
-    standing, _ = settle({}, at_minute(0, [PORT_DOWN], CHECKED), first=True)
+    histories, _ = settle({}, at_minute(0, [PORT_DOWN], CHECKED), first=True)
     for minute in (1, 2, 1000, 100_000):
-        standing, report = settle(standing, at_minute(minute, [], CHECKED), obstacles=lambda finding: ["no answer"])
+        histories, report = settle(histories, at_minute(minute, [], CHECKED), obstacles=lambda finding: ["no answer"])
         assert [(report.verdict, one.stale) for one in report.findings] == [("unknown", "no answer")]
-    standing, report = settle(standing, at_minute(100_001, [PORT_DOWN], CHECKED), obstacles=lambda finding: ["no root"])
+    histories, report = settle(
+        histories, at_minute(100_001, [PORT_DOWN], CHECKED), obstacles=lambda finding: ["no root"]
+    )
     assert [(report.verdict, one.stale) for one in report.findings] == [("failed", None)]
     for minute in (100_002, 100_003):
-        standing, report = settle(standing, at_minute(minute, [], CHECKED), obstacles=lambda finding: ["no root"])
+        histories, report = settle(histories, at_minute(minute, [], CHECKED), obstacles=lambda finding: ["no root"])
     assert (report.verdict, report.findings) == ("ok", ())
 
 
 def test_accept_clears_a_stale_finding() -> None:
-    standing, _ = settle({}, at_minute(0, [PORT_DOWN], CHECKED), first=True)
+    histories, _ = settle({}, at_minute(0, [PORT_DOWN], CHECKED), first=True)
     stale = at_minute(2, [], CHECKED)
-    _, report = settle(standing, stale, accepted=NOW + 60, obstacles=lambda finding: ["no answer"])
+    _, report = settle(histories, stale, accepted=NOW + 60, obstacles=lambda finding: ["no answer"])
     assert (report.verdict, report.findings) == ("ok", ())
 
 
 def test_after_a_boot_an_event_is_history_and_a_state_goes_with_the_first_check() -> None:
     xid = ONES[0]
-    standing, report = settle({}, at_minute(0, [PORT_DOWN, xid], CHECKED), first=True)
+    histories, report = settle({}, at_minute(0, [PORT_DOWN, xid], CHECKED), first=True)
     assert [one.severity for one in report.findings] == ["critical", "critical"]
-    told = []
+    seen = []
     for rebooted in (True, False):
-        _, report = settle(restarted(standing, rebooted), at_minute(1, [], CHECKED), first=True)
-        told.append([(one.code, one.severity) for one in report.findings])
-    assert told == [[], [("gpu-xid", "critical"), ("nic-port-down", "critical")]]
+        _, report = settle(restarted(histories, rebooted), at_minute(1, [], CHECKED), first=True)
+        seen.append([(one.code, one.severity) for one in report.findings])
+    assert seen == [[], [("gpu-xid", "critical"), ("nic-port-down", "critical")]]
 
 
 def test_a_measurement_is_stale_until_its_flow_is_measured_again() -> None:
@@ -297,20 +299,20 @@ def test_measurements_pass() -> None:
 
 def test_a_state_clears_as_it_came() -> None:
     narrow = with_fields(gpus_under_switches(2), GPU, width=8)
-    memory, told = Memory(), []
+    memory, seen = Memory(), []
     healthy = gpus_under_switches(2)
-    for minute, said in enumerate([healthy, narrow, narrow, narrow, *[healthy] * 3]):
-        memory, report = cycle(At(NOW + 60 * minute), [source_of(*said)], Site(), memory)
-        told.append([(one.code, one.since) for one in report.findings])
-    assert told == [[], [], *[[("pcie-link-narrow", as_utc(NOW + 60))]] * 3, [], []]
+    for minute, records in enumerate([healthy, narrow, narrow, narrow, *[healthy] * 3]):
+        memory, report = cycle(At(NOW + 60 * minute), [source_of(*records)], Site(), memory)
+        seen.append([(one.code, one.since) for one in report.findings])
+    assert seen == [[], [], *[[("pcie-link-narrow", as_utc(NOW + 60))]] * 3, [], []]
 
 
 def test_accept_forgets_what_flapped_but_not_what_is_there() -> None:
     narrow = with_fields(gpus_under_switches(2), GPU, width=8)
     memory = Memory()
     for minute in range(8):
-        said = narrow if minute % 2 == 0 else gpus_under_switches(2)
-        memory, report = cycle(At(NOW + 60 * minute), [source_of(*said)], Site(), memory)
+        records = narrow if minute % 2 == 0 else gpus_under_switches(2)
+        memory, report = cycle(At(NOW + 60 * minute), [source_of(*records)], Site(), memory)
     assert "came and went 4 times" in report.findings[0].message
     memory = replace(memory, accepted=NOW + 450)
     gone, _ = ran(memory, NOW + 480)
@@ -355,12 +357,12 @@ def at_minute(minute: float, findings: Iterable[Finding], checks: dict[str, bool
     )
 
 
-def told_over(time: Sequence[tuple[Sequence[Finding], int]]) -> list[Report]:
-    standing: Histories = {}
+def reports_over(time: Sequence[tuple[Sequence[Finding], int]]) -> list[Report]:
+    histories: Histories = {}
     reports, minute = [], 0.0
     for findings, seconds in time:
         minute += seconds / 60
-        standing, report = settle(standing, at_minute(minute, findings))
+        histories, report = settle(histories, at_minute(minute, findings))
         reports.append(report)
     return reports
 
@@ -372,7 +374,7 @@ def key(finding: Finding) -> tuple[str, str, str]:
 @given(series)
 def test_nothing_is_shown_that_was_never_seen(time: list[tuple[list[Finding], int]]) -> None:
     seen: list[Finding] = []
-    for (findings, _), report in zip(time, told_over(time), strict=True):
+    for (findings, _), report in zip(time, reports_over(time), strict=True):
         seen += findings
         for one in report.findings:
             message = one.message.split("; came and went")[0]
@@ -383,7 +385,7 @@ def test_nothing_is_shown_that_was_never_seen(time: list[tuple[list[Finding], in
 def test_an_event_stays_until_it_is_cleared(time: list[tuple[list[Finding], int]]) -> None:
     stands: dict[tuple[str, str, str], float] = {}
     now = NOW
-    for (findings, seconds), report in zip(time, told_over(time), strict=True):
+    for (findings, seconds), report in zip(time, reports_over(time), strict=True):
         now += seconds
         at = from_utc(report.taken_at or "")
         stands = {one: last for one, last in stands.items() if at - last <= DAY}
@@ -392,16 +394,16 @@ def test_an_event_stays_until_it_is_cleared(time: list[tuple[list[Finding], int]
         stands = {one: last for one, last in stands.items() if one not in fresh or one in grave}
         stands.update(dict.fromkeys(grave, at))
         cited = {line for one in report.findings if one.kind == "state" for line in one.evidence}
-        told = {key(one) for one in report.findings if one.severity != "info" and one.kind == "event"}
+        events = {key(one) for one in report.findings if one.severity != "info" and one.kind == "event"}
         hidden = {one for one in stands if one[0] == "gpu-xid" and Evidence("log", "xid") in cited}
-        assert told <= stands.keys()
-        assert stands.keys() - hidden <= told
+        assert events <= stands.keys()
+        assert stands.keys() - hidden <= events
 
 
 @given(series, st.randoms())
 def test_the_order_of_findings_changes_nothing(time: list[tuple[list[Finding], int]], random: Random) -> None:
     mixed = [(random.sample(findings, len(findings)), seconds) for findings, seconds in time]
-    assert told_over(mixed) == told_over(time)
+    assert reports_over(mixed) == reports_over(time)
 
 
 @given(series)
@@ -410,5 +412,5 @@ def test_a_look_at_what_is_steady_shows_it(time: list[tuple[list[Finding], int]]
     if len(time) < 2:
         return
     both = {key(one) for one in time[-1][0]} & {key(one) for one in time[-2][0]}
-    last = told_over(time)[-1]
+    last = reports_over(time)[-1]
     assert {one for one in both if one[2] != "event"} <= {key(one) for one in last.findings}

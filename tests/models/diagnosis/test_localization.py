@@ -22,18 +22,18 @@ def grave(report: Report) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario.name))
 def test_matrices(scenario: Scenario) -> None:
-    said = matrices.records_of(scenario.node)
-    topology = matrices.report_of(said, {}, 0).topology
+    records = matrices.records_of(scenario.node)
+    topology = matrices.report_of(records, {}, 0).topology
     measured = scenario.measured(topology)
-    assert all(matrices.is_right(matrices.report_of(said, measured, seed), scenario) for seed in (0, 1, 2))
+    assert all(matrices.is_right(matrices.report_of(records, measured, seed), scenario) for seed in (0, 1, 2))
 
 
-def test_what_a_finding_says_of_a_link_that_several_share() -> None:
+def test_the_finding_of_a_link_that_several_flows_share() -> None:
     """Both GPUs below a switch are slow to and from the host and fast to each other. The cause is the uplink."""
     ends = [("gpu0", ROOT), (ROOT, "gpu0"), ("gpu1", ROOT), (ROOT, "gpu1")]
-    said = [*gpus_under_switches(4), *(copy(one, 20.0) for one in ends), copy(("gpu0", "gpu1"), 54.0)]
-    said += [copy(("gpu2", ROOT), 55.0), copy((ROOT, "gpu3"), 55.0)]
-    (found,) = report_of(said).findings
+    records = [*gpus_under_switches(4), *(copy(one, 20.0) for one in ends), copy(("gpu0", "gpu1"), 54.0)]
+    records += [copy(("gpu2", ROOT), 55.0), copy((ROOT, "gpu3"), 55.0)]
+    (found,) = report_of(records).findings
     assert bare(found) == Finding(
         code="bandwidth-low",
         cost="slower",
@@ -67,9 +67,9 @@ def test_what_a_finding_says_of_a_link_that_several_share() -> None:
 def test_what_slow_nvlinks_cost() -> None:
     """Two of 18 links carry nothing, and no state shows it: the rate is 16/18 of the rated rate."""
     scenario = next(one for one in SCENARIOS if one.name == "two bad NVLinks of eighteen")
-    said = matrices.records_of(scenario.node)
-    measured = scenario.measured(matrices.report_of(said, {}, 0).topology)
-    (found,) = (one for one in matrices.report_of(said, measured, 1).findings if one.severity != "info")
+    records = matrices.records_of(scenario.node)
+    measured = scenario.measured(matrices.report_of(records, {}, 0).topology)
+    (found,) = (one for one in matrices.report_of(records, measured, 1).findings if one.severity != "info")
     assert found.limits == {f"gpu3/nvlink{number}": pytest.approx(25e9 * 16 / 18, rel=0.02) for number in range(18)}
     slower = pytest.approx(18 / 16, rel=0.02)
     assert found.impact == {"all_reduce": slower, "alltoall": slower, "all_reduce@fabric": 1.0}
@@ -77,18 +77,18 @@ def test_what_slow_nvlinks_cost() -> None:
 
 def test_two_causes_are_two_findings() -> None:
     slow = [(f"gpu{gpu}", end) for gpu in (0, 5) for end in (ROOT, "gpu2")]
-    said = [*gpus_under_switches(8), *(copy(one, 20.0) for one in slow)]
-    said += [copy((f"gpu{gpu}", end), 55.0) for gpu in (1, 4) for end in (ROOT, "gpu2")]
-    assert sorted(grave(report_of(said))) == [
+    records = [*gpus_under_switches(8), *(copy(one, 20.0) for one in slow)]
+    records += [copy((f"gpu{gpu}", end), 55.0) for gpu in (1, 4) for end in (ROOT, "gpu2")]
+    assert sorted(grave(report_of(records))) == [
         ("bandwidth-low", gpu_address(0), "likely"),
         ("bandwidth-low", gpu_address(5), "likely"),
     ]
 
 
-def test_what_cannot_be_told_apart_is_possible() -> None:
+def test_indistinguishable_causes_are_possible() -> None:
     """For a single GPU below its switch, the cause is its own link or the link above the switch."""
-    said = [*gpus_under_switches(1), copy(("gpu0", ROOT), 20.0), copy((ROOT, "gpu0"), 20.0)]
-    (found,) = report_of(said).findings
+    records = [*gpus_under_switches(1), copy(("gpu0", ROOT), 20.0), copy((ROOT, "gpu0"), 20.0)]
+    (found,) = report_of(records).findings
     assert found.confidence == "possible"
     assert found.cause == (
         "no state that was read explains it; the link between 0000:00:01.0 and 0000:01:00.0 would explain it as well"
@@ -97,31 +97,31 @@ def test_what_cannot_be_told_apart_is_possible() -> None:
 
 def test_copies_that_turn_at_a_switch_go_under_its_access_control() -> None:
     healthy = [(0, 2), (2, 0), (1, 3), (3, 1)]
-    said: list[Record] = [*gpus_under_switches(4), *peers(54, healthy), *peers(25, [(0, 1), (1, 0)])]
-    assert grave(report_of(said)) == [("pcie-acs-redirect", "0000:01:00.0", "likely")]
+    records: list[Record] = [*gpus_under_switches(4), *peers(54, healthy), *peers(25, [(0, 1), (1, 0)])]
+    assert grave(report_of(records)) == [("pcie-acs-redirect", "0000:01:00.0", "likely")]
     redirect = ("ReqRedir", "CmpltRedir")
-    state = with_fields(said, "0000:02:00.0", acs=redirect)
+    state = with_fields(records, "0000:02:00.0", acs=redirect)
     (found,) = (one for one in report_of(state).findings if one.severity != "info")
     assert found.code == "pcie-acs-redirect"
     assert found.explains == ("bandwidth-low:gpu0-gpu1", "bandwidth-low:gpu1-gpu0")
 
 
 def test_copies_between_roots_are_the_processors() -> None:
-    said = [*gpus_under_switches(4), *peers(54, [(0, 1), (1, 0)]), *peers(20, [(0, 2), (2, 0), (1, 3), (3, 1)])]
-    said += [copy((f"gpu{gpu}", ROOT), 55.0) for gpu in range(4)]
-    said += [copy((ROOT, f"gpu{gpu}"), 55.0) for gpu in range(4)]
-    assert grave(report_of(said)) == [("pcie-peer-slow", ROOT, "likely")]
+    records = [*gpus_under_switches(4), *peers(54, [(0, 1), (1, 0)]), *peers(20, [(0, 2), (2, 0), (1, 3), (3, 1)])]
+    records += [copy((f"gpu{gpu}", ROOT), 55.0) for gpu in range(4)]
+    records += [copy((ROOT, f"gpu{gpu}"), 55.0) for gpu in range(4)]
+    assert grave(report_of(records)) == [("pcie-peer-slow", ROOT, "likely")]
 
 
-def test_two_limits_on_one_way_explain_it_together() -> None:
+def test_two_limits_on_one_path_explain_it_together() -> None:
     """x8 at the GPU and x4 above the switch: the narrower link sets the rate, and there is no third finding."""
-    said = with_fields(with_fields(gpus_under_switches(2), gpu_address(0), width=8), "0000:01:00.0", width=4)
-    report = report_of([*said, copy(("gpu0", ROOT), 13.9)])
+    records = with_fields(with_fields(gpus_under_switches(2), gpu_address(0), width=8), "0000:01:00.0", width=4)
+    report = report_of([*records, copy(("gpu0", ROOT), 13.9)])
     explained = {one.subject: one.explains for one in report.findings}
     assert explained == {gpu_address(0): (), "0000:01:00.0": ("bandwidth-low:gpu0-pci0000:00",)}
 
 
-def test_what_a_limit_does_not_account_for_is_said() -> None:
+def test_the_loss_beyond_known_limits_is_reported() -> None:
     report = report_of([*with_fields(gpus_under_switches(2), gpu_address(0), width=8), copy(("gpu0", ROOT), 10.0)])
     (low,) = (one for one in report.findings if one.code == "bandwidth-low")
     assert "what limits that are known leave is 27" in low.message
@@ -138,14 +138,14 @@ def test_the_order_of_measurements_does_not_matter(chance: object) -> None:
 
 
 def test_a_faster_measurement_takes_no_finding_to_another_place() -> None:
-    said = gpus_under_switches(4)
+    records = gpus_under_switches(4)
     slow = [copy((f"gpu{gpu}", ROOT), 20.0) for gpu in (0, 1)]
     fast = [replace(slow[0], value=55e9), slow[1]]
-    assert [one[1] for one in grave(report_of([*said, *slow]))] == ["0000:01:00.0"]
-    assert [one[1] for one in grave(report_of([*said, *fast]))] == ["gpu1-pci0000:00"]
+    assert [one[1] for one in grave(report_of([*records, *slow]))] == ["0000:01:00.0"]
+    assert [one[1] for one in grave(report_of([*records, *fast]))] == ["gpu1-pci0000:00"]
 
 
-def test_a_slow_flow_without_a_way_is_its_own_subject() -> None:
+def test_a_slow_flow_without_a_path_is_its_own_subject() -> None:
     flow = Flow("copy", ("gpu0", "gpu1"), 1 << 28)
     others = [copy((f"gpu{a}", f"gpu{b}"), 50) for a, b in ((2, 3), (3, 2), (1, 0), (2, 1), (1, 2))]
     slow = replace(others[0], about=flow, value=20e9)

@@ -23,10 +23,10 @@ def matrix(title: str, rates: dict[tuple[int, int], float], usual: float, gpus: 
     return "\n".join((title, "   D\\D " + " ".join(f"{to:>7}" for to in range(gpus)), *rows, ""))
 
 
-def both(host: float, peers: float, slow: dict[tuple[int, int], float] | None = None, way: str = "Unid") -> str:
-    by = "(P2P Writes) " if way == "Unid" else ""
-    return matrix(f"{way}irectional P2P=Disabled Bandwidth Matrix (GB/s)", {}, host) + matrix(
-        f"{way}irectional P2P=Enabled Bandwidth {by}Matrix (GB/s)", slow or {}, peers
+def both(host: float, peers: float, slow: dict[tuple[int, int], float] | None = None, direction: str = "Unid") -> str:
+    by = "(P2P Writes) " if direction == "Unid" else ""
+    return matrix(f"{direction}irectional P2P=Disabled Bandwidth Matrix (GB/s)", {}, host) + matrix(
+        f"{direction}irectional P2P=Enabled Bandwidth {by}Matrix (GB/s)", slow or {}, peers
     )
 
 
@@ -35,9 +35,9 @@ def warnings(text: str) -> list[Finding]:
     return [one for one in report.findings if one.severity != "info"]
 
 
-@pytest.mark.parametrize("way", ["Unid", "Bid"])
-def test_all_pairs(way: str) -> None:
-    (finding,) = warnings(both(22.0, 10.0, way=way))
+@pytest.mark.parametrize("direction", ["Unid", "Bid"])
+def test_all_pairs(direction: str) -> None:
+    (finding,) = warnings(both(22.0, 10.0, direction=direction))
     assert (finding.code, finding.severity, finding.subject) == ("pcie-peer-slow", "warning", "node")
     assert "6 of 6 copies" in finding.message
 

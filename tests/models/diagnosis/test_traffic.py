@@ -26,11 +26,11 @@ EVEN = dict.fromkeys(RAILS, 31e9)
 
 
 @pytest.fixture(scope="module")
-def said() -> list[Record]:
+def records() -> list[Record]:
     return collect_all(SOURCES, node("hgx-h100"))
 
 
-def evaluated(said: list[Record], peaks: Mapping[str, float], kind: str = "port") -> Report:
+def evaluated(records: list[Record], peaks: Mapping[str, float], kind: str = "port") -> Report:
     seen = [
         Observation(
             about=about,
@@ -43,15 +43,15 @@ def evaluated(said: list[Record], peaks: Mapping[str, float], kind: str = "port"
         )
         for about, value in peaks.items()
     ]
-    return evaluate(assemble([*said, *seen], Site(), 1000, origin="live"))
+    return evaluate(assemble([*records, *seen], Site(), 1000, origin="live"))
 
 
 def slow(report: Report) -> list[Finding]:
     return [one for one in report.findings if one.code == "bandwidth-low"]
 
 
-def test_a_rail_that_lags_behind(said: list[Record]) -> None:
-    (finding,) = slow(evaluated(said, {**EVEN, "mlx5_4/1": 18e9}))
+def test_a_rail_that_lags_behind(records: list[Record]) -> None:
+    (finding,) = slow(evaluated(records, {**EVEN, "mlx5_4/1": 18e9}))
     assert replace(bare(finding), impact={}, evidence=()) == Finding(
         code="bandwidth-low",
         severity="warning",
@@ -69,8 +69,8 @@ def test_a_rail_that_lags_behind(said: list[Record]) -> None:
     )
 
 
-def test_an_nvlink_that_lags_behind(said: list[Record]) -> None:
-    report = evaluated(said, {**dict.fromkeys(NVLINKS, 14e9), "gpu0/nvlink7": 9e9}, "nvlink")
+def test_an_nvlink_that_lags_behind(records: list[Record]) -> None:
+    report = evaluated(records, {**dict.fromkeys(NVLINKS, 14e9), "gpu0/nvlink7": 9e9}, "nvlink")
     assert [one.subject for one in slow(report)] == ["gpu0/nvlink7"]
 
 
@@ -86,12 +86,12 @@ def test_an_nvlink_that_lags_behind(said: list[Record]) -> None:
         {"mlx5_77/1": 31e9, "eth0": 1e9, "numa0": 5e9},  # a subject without such a link
     ],
 )
-def test_no_alarm(said: list[Record], peaks: Mapping[str, float]) -> None:
-    assert slow(evaluated(said, peaks)) == []
+def test_no_alarm(records: list[Record], peaks: Mapping[str, float]) -> None:
+    assert slow(evaluated(records, peaks)) == []
 
 
-def test_a_link_that_was_full_is_proven_good(said: list[Record]) -> None:
-    report = evaluated(said, {"mlx5_2/1": 47.5e9, "mlx5_3/1": 30e9})
+def test_a_link_that_was_full_is_proven_good(records: list[Record]) -> None:
+    report = evaluated(records, {"mlx5_2/1": 47.5e9, "mlx5_3/1": 30e9})
     (level,) = report.levels
     assert (level.op, level.ends, level.link_class, level.observed) == (
         "traffic",
@@ -106,15 +106,15 @@ def test_a_link_that_was_full_is_proven_good(said: list[Record]) -> None:
     assert slow(report) == []
 
 
-def test_a_link_to_a_switch_is_one_to_the_fabric(said: list[Record]) -> None:
-    (level,) = evaluated(said, {"gpu0/nvlink7": 22e9}, "nvlink").levels
+def test_a_link_to_a_switch_is_one_to_the_fabric(records: list[Record]) -> None:
+    (level,) = evaluated(records, {"gpu0/nvlink7": 22e9}, "nvlink").levels
     assert level.ends == ("0000:1b:00.0", "nvfabric")
 
 
-def test_all_nvlinks_of_a_gpu_at_once(said: list[Record]) -> None:
+def test_all_nvlinks_of_a_gpu_at_once(records: list[Record]) -> None:
     """All links together are nearly full, so each link is. A GPU that sends less may have less to send."""
     report = evaluated(
-        said, {"gpu0": 400e9, **{f"gpu{number}": 250e9 for number in range(1, 7)}, "gpu7": 90e9}, "nvlink"
+        records, {"gpu0": 400e9, **{f"gpu{number}": 250e9 for number in range(1, 7)}, "gpu7": 90e9}, "nvlink"
     )
     (level,) = report.levels
     assert (level.op, level.ends, level.link_class, level.rated, level.observed) == (
@@ -134,21 +134,23 @@ def test_a_sum_is_not_that_of_a_link_to_a_peer() -> None:
     assert (slow(report), report.levels) == ([], ())
 
 
-def test_a_sum_of_links_of_which_one_is_down_proves_nothing(said: list[Record]) -> None:
-    cut = [replace(one, active=False) if one.key == "gpu0/nvlink7" else one for one in said if isinstance(one, GpuLink)]
-    rest = [one for one in said if not isinstance(one, GpuLink)]
+def test_a_sum_of_links_of_which_one_is_down_proves_nothing(records: list[Record]) -> None:
+    cut = [
+        replace(one, active=False) if one.key == "gpu0/nvlink7" else one for one in records if isinstance(one, GpuLink)
+    ]
+    rest = [one for one in records if not isinstance(one, GpuLink)]
     assert evaluated([*rest, *cut], {"gpu0": 370e9}, "nvlink").levels == ()
 
 
-def test_more_than_passes_is_no_traffic(said: list[Record]) -> None:
+def test_more_than_passes_is_no_traffic(records: list[Record]) -> None:
     """A rate above the link rate comes from a counter that was reset or misread."""
-    report = evaluated(said, {**EVEN, "mlx5_4/1": 1e13})
+    report = evaluated(records, {**EVEN, "mlx5_4/1": 1e13})
     assert (slow(report), report.levels) == ([], ())
 
 
 @given(st.dictionaries(st.sampled_from([*RAILS, *NVLINKS, "eth0", "gpu0"]), st.floats(0, 1e12)), st.text())
-def test_any_peaks_are_judged(said: list[Record], peaks: Mapping[str, float], kind: str) -> None:
+def test_any_peaks_are_judged(records: list[Record], peaks: Mapping[str, float], kind: str) -> None:
     for quantity in ("port", "nvlink", kind):
-        report = evaluated(said, peaks, quantity)
+        report = evaluated(records, peaks, quantity)
         assert all(one.observed is not None and one.observed >= one.expected[0].low for one in report.levels)
         assert all(one.observed < 0.85 * one.expected for one in slow(report))  # type: ignore[operator]

@@ -90,12 +90,12 @@ def test_few_rounds_are_enough_for_a_port() -> None:
     ]
 
 
-@pytest.mark.parametrize("ways", [("send",), ("send", "receive")])
-def test_without_a_topology_groups_of_nodes_stand_for_leaves(ways: tuple[Direction, ...]) -> None:
-    fabric = two_leaves(8, {Part("uplink", "leaf0", way): RATE / 2 for way in ways})
+@pytest.mark.parametrize("directions", [("send",), ("send", "receive")])
+def test_without_a_topology_groups_of_nodes_replace_leaves(directions: tuple[Direction, ...]) -> None:
+    fabric = two_leaves(8, {Part("uplink", "leaf0", direction): RATE / 2 for direction in directions})
     (cause,) = joined(localize(all_rates(fabric), Wiring()))
     assert (cause.kind, cause.name) == ("uplink", "node0 and 3 more-node4 and 3 more")
-    assert len(cause.pairs) == 16 * len(ways)
+    assert len(cause.pairs) == 16 * len(directions)
 
 
 def test_two_rates_that_are_too_high_do_not_clear_a_slow_port() -> None:
@@ -126,16 +126,16 @@ def test_a_slow_node_with_two_rails_is_a_node_and_one_slow_rail_is_a_port() -> N
     assert causes(set()) == []
 
 
-@pytest.mark.parametrize("ways", [("send",), ("send", "receive")])
-def test_an_uplink_that_only_limits_the_sum_is_a_fault_if_others_carry_more(ways: tuple[Direction, ...]) -> None:
-    fabric = two_leaves(8, {Part("uplink", "leaf0", way): 2 * RATE for way in ways})
+@pytest.mark.parametrize("directions", [("send",), ("send", "receive")])
+def test_an_uplink_that_only_limits_the_sum_is_a_fault_if_others_carry_more(directions: tuple[Direction, ...]) -> None:
+    fabric = two_leaves(8, {Part("uplink", "leaf0", direction): 2 * RATE for direction in directions})
     rates = all_rates(fabric)
     causes = localize(rates, fabric.wiring)
     again = list(measured(fabric, [(pair,) for pair in next_flows(causes, [], rates)], Random(1), 100))
     (cause,) = confirmed(causes, again, rates)
     assert cause.alone is not None
     assert (cause.kind, cause.alone > 0.9 * RATE, round(cause.carried / RATE)) == ("uplink", True, 2)
-    assert cause.shared == (len(ways) == 2)
+    assert cause.shared == (len(directions) == 2)
 
 
 def test_a_pair_that_was_disturbed_once_is_no_cause() -> None:

@@ -14,7 +14,7 @@ def count(about: str, quantity: str) -> Observation:
 
 
 def test_one_gpu_has_one_key() -> None:
-    said: list[Record] = [
+    records: list[Record] = [
         Gpu(key=A, address=A, vbios="1"),
         Gpu(key=B, address=B),
         Gpu(key="gpu1", address=A),
@@ -22,17 +22,17 @@ def test_one_gpu_has_one_key() -> None:
         count(A, "aer_fatal"),
         count(B, "ecc_corrected"),
     ]
-    assert with_gpu_numbers(said) == (
+    assert with_gpu_numbers(records) == (
         Gpu(key="gpu1", address=A, vbios="1"),
-        said[1],
-        said[2],
+        records[1],
+        records[2],
         count("gpu1", "ecc_corrected"),
-        said[4],
-        said[5],
+        records[4],
+        records[5],
     )
 
 
 def test_where_numbers_disagree_nothing_is_sure() -> None:
     """CUDA and the driver may number the GPUs in different orders."""
-    said = (Gpu(key=A, address=A), Gpu(key="gpu1", address=A), Gpu(key="gpu0", address=A))
-    assert with_gpu_numbers(said) == said
+    records = (Gpu(key=A, address=A), Gpu(key="gpu1", address=A), Gpu(key="gpu0", address=A))
+    assert with_gpu_numbers(records) == records

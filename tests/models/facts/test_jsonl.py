@@ -73,10 +73,10 @@ def test_rubbish_is_a_clear_error(line: bytes | str) -> None:
     assert "\n" not in message
 
 
-def test_a_kind_that_nobody_knows() -> None:
+def test_an_unknown_kind() -> None:
     with pytest.raises(ValueError, match="no kind of fact is called 'Planet'"):
         decode('["Planet", {}]')
 
 
-def test_what_was_not_said_takes_no_room() -> None:
+def test_unknown_fields_are_not_written() -> None:
     assert encode(Node(key="x")) == '["Node",{"key":"x"}]'

@@ -67,7 +67,7 @@ def p5() -> Topology:
 MACHINE = p5()
 
 
-def told(*flows: Flow) -> list[tuple[float, float, str]]:
+def predicted(*flows: Flow) -> list[tuple[float, float, str]]:
     """The rated and the typical rate in GB/s, and the bottleneck."""
     found = predict(MACHINE, flows)
     return [
@@ -77,37 +77,37 @@ def told(*flows: Flow) -> list[tuple[float, float, str]]:
 
 
 def test_from_the_processor_to_a_gpu_the_switch_is_the_bottleneck() -> None:
-    assert told(Flow("copy", ("numa0", "gpu0"))) == [(15.75, 14.2, "root0>up0")]
+    assert predicted(Flow("copy", ("numa0", "gpu0"))) == [(15.75, 14.2, "root0>up0")]
 
 
-def test_gpu_to_gpu_by_three_ways() -> None:
+def test_gpu_to_gpu_over_three_paths() -> None:
     pair = ("gpu0", "gpu1")
-    assert told(Flow("copy", pair)) == [(450.0, 396.4, "gpu0/nvlink0")]
-    assert told(Flow("copy", pair, via="net")) == [(50.0, 40.0, "nic0>efa_0/1")]
-    assert told(Flow("copy", pair, via="host")) == [(15.75, 3.2, "root0>up0")]
+    assert predicted(Flow("copy", pair)) == [(450.0, 396.4, "gpu0/nvlink0")]
+    assert predicted(Flow("copy", pair, via="net")) == [(50.0, 40.0, "nic0>efa_0/1")]
+    assert predicted(Flow("copy", pair, via="host")) == [(15.75, 3.2, "root0>up0")]
 
 
 def test_four_nics_and_a_gpu_share_the_uplink_of_their_switch() -> None:
     flows = [Flow("write", (f"efa_{n}", "numa0")) for n in range(4)] + [Flow("copy", ("gpu0", "numa0"))]
     assert sum(one.typical for one in predict(MACHINE, flows).values()) == pytest.approx(14.2 * GB)
-    assert {bottleneck for _, _, bottleneck in told(*flows)} == {"root0>up0"}
+    assert {bottleneck for _, _, bottleneck in predicted(*flows)} == {"root0>up0"}
 
 
-def test_both_directions_are_apart_where_nobody_measured_otherwise() -> None:
+def test_directions_are_independent_without_a_measurement_of_both() -> None:
     down, up = Flow("copy", ("numa0", "gpu0")), Flow("copy", ("gpu0", "numa0"))
-    assert told(down, up) == [*told(down), *told(up)]
+    assert predicted(down, up) == [*predicted(down), *predicted(up)]
 
 
 def test_all_gpus_leave_by_all_their_nics() -> None:
-    assert told(Flow("egress", ("gpu0", "gpu1"))) == [(100.0, 80.0, "nic0>efa_0/1")]
+    assert predicted(Flow("egress", ("gpu0", "gpu1"))) == [(100.0, 80.0, "nic0>efa_0/1")]
 
 
 def test_a_striped_array_reads_both_its_disks() -> None:
-    assert told(Flow("read", ("md0", "numa0"))) == [(15.75, 13.8, "rootd0>nvme0")]
+    assert predicted(Flow("read", ("md0", "numa0"))) == [(15.75, 13.8, "rootd0>nvme0")]
 
 
 def test_memory_alone() -> None:
-    assert told(Flow("triad", ("numa0",))) == [(204.8, 170.0, "numa0/memory")]
+    assert predicted(Flow("triad", ("numa0",))) == [(204.8, 170.0, "numa0/memory")]
     assert predict(MACHINE, [Flow("copy", ("numa0",))]) == {}
 
 
@@ -117,7 +117,7 @@ def test_memory_that_is_written_and_read_counts_twice() -> None:
 
 
 def test_a_ring_over_nvlink_uses_all_links() -> None:
-    assert told(Flow("all_reduce", ("gpu0", "gpu1"))) == [(450.0, 355.9, "gpu0/nvlink0")]
+    assert predicted(Flow("all_reduce", ("gpu0", "gpu1"))) == [(450.0, 355.9, "gpu0/nvlink0")]
 
 
 def test_messages_of_a_mebibyte_do_not_reach_the_rate() -> None:
@@ -146,7 +146,7 @@ def test_a_few_bytes_take_the_latency() -> None:
     ],
     ids=str,
 )
-def test_where_there_is_no_way_nothing_is_said(flow: Flow) -> None:
+def test_without_a_path_nothing_is_predicted(flow: Flow) -> None:
     assert predict(MACHINE, [flow]) == {}
 
 

@@ -68,8 +68,8 @@ def test_every_flow_is_stopped_by_a_full_hop(topology: Topology, together: list[
     got = shares(topology, together, rate_of)
     loads = load(topology, got)
     for flow in together:
-        way = route(topology, flow.ends[0], flow.ends[1], flow.via) or ()
-        assert any(loads[hop] >= rate_of(hop) * (1 - 1e-9) for hop in way)
+        path = route(topology, flow.ends[0], flow.ends[1], flow.via) or ()
+        assert any(loads[hop] >= rate_of(hop) * (1 - 1e-9) for hop in path)
 
 
 @given(machines(), flows, st.randoms())
@@ -93,11 +93,11 @@ def test_a_narrower_hop_never_raises_the_smallest_share(
 def test_a_further_parallel_link_never_lowers_a_hop(topology: Topology, data: st.DataObject) -> None:
     link = data.draw(st.sampled_from([link for link in topology.links if link.rated]))
     more = Topology(topology.devices, (*topology.links, replace(link, id="further")))
-    way = route(topology, link.a, link.b)
+    path = route(topology, link.a, link.b)
     wider = route(more, link.a, link.b)
-    assert way
+    assert path
     assert wider
-    assert rate_of(wider[0]) == pytest.approx(rate_of(way[0]) + (link.rated or 0))
+    assert rate_of(wider[0]) == pytest.approx(rate_of(path[0]) + (link.rated or 0))
 
 
 def plainly(topology: Topology, source: str, via: str, rate: RateOf) -> dict[str, Route]:
@@ -119,7 +119,7 @@ def plainly(topology: Topology, source: str, via: str, rate: RateOf) -> dict[str
 
 
 @given(drawn(), st.data())
-def test_what_was_asked_before_changes_no_way(topology: Topology, data: st.DataObject) -> None:
+def test_earlier_calls_do_not_change_a_path(topology: Topology, data: st.DataObject) -> None:
     names = st.sampled_from([device.id for device in topology.devices])
     dead = limited({link.id: 0.0 for link in data.draw(st.lists(st.sampled_from(topology.links), max_size=3))})
     for _ in range(8):
@@ -145,8 +145,8 @@ def test_searches_are_forgotten_when_there_are_many() -> None:
 
 @given(machines())
 def test_gpus_never_forward(topology: Topology) -> None:
-    for way in routes(topology, "gpu0").values():
-        assert not {hop.sender for hop in way[1:]} & set(GPUS)
+    for path in routes(topology, "gpu0").values():
+        assert not {hop.sender for hop in path[1:]} & set(GPUS)
 
 
 def test_both_directions_have_their_own_rate() -> None:
@@ -240,9 +240,9 @@ TREE = Topology(
     ],
 )
 def test_path_types(source: str, target: str, expected: str) -> None:
-    way = route(TREE, source, target)
-    assert way is not None
-    assert path_type(TREE, way) == expected
+    path = route(TREE, source, target)
+    assert path is not None
+    assert path_type(TREE, path) == expected
     assert expected in PATH_TYPES
 
 
@@ -251,7 +251,7 @@ def test_equal_hops_are_one() -> None:
     assert len({*one, *two}) == len(one) == 11
 
 
-def test_no_way() -> None:
+def test_no_path() -> None:
     assert route(TREE, "a", "x") is None
     assert route(TREE, "a", "nothing") is None
     assert route(TREE, "nothing", "a") is None

@@ -37,12 +37,12 @@ def topology(facts: Iterable[Fact], site: Site | None = None, machine: Machine |
 
 def sockets(*models: str | None, nodes: int = 1, memory: int | None = None) -> list[Fact]:
     """Packages, each with as many NUMA nodes of one CPU."""
-    said: list[Fact] = []
+    records: list[Fact] = []
     for index, model in enumerate(models):
         numbers = range(index * nodes, (index + 1) * nodes)
-        said.append(Package(key=f"package{index}", model=model, cpus=tuple(numbers)))
-        said += [Numa(key=f"numa{number}", cpus=(number,), memory=memory) for number in numbers]
-    return said
+        records.append(Package(key=f"package{index}", model=model, cpus=tuple(numbers)))
+        records += [Numa(key=f"numa{number}", cpus=(number,), memory=memory) for number in numbers]
+    return records
 
 
 def memories(built: Topology) -> dict[str, tuple[float | None, str]]:
@@ -96,11 +96,11 @@ def test_what_joins_processors(models: tuple[str | None, ...], expected: list[tu
 
 
 def gpus(*products: int, driver: bool = True) -> list[Fact]:
-    said: list[Fact] = [Numa(key="numa0", cpus=(0,))]
+    records: list[Fact] = [Numa(key="numa0", cpus=(0,))]
     for n, device in enumerate(products):
-        said.append(Pci(key=f"0000:0{n}:00.0", pci_class=GPU, vendor=0x10DE, device=device))
-        said += [Gpu(key=f"gpu{n}", address=f"0000:0{n}:00.0")] if driver else []
-    return said
+        records.append(Pci(key=f"0000:0{n}:00.0", pci_class=GPU, vendor=0x10DE, device=device))
+        records += [Gpu(key=f"gpu{n}", address=f"0000:0{n}:00.0")] if driver else []
+    return records
 
 
 def test_memory_of_gpus() -> None:
@@ -136,8 +136,8 @@ def test_grades_of_gpu_links(fact: GpuLink, expected: tuple[str, float | None]) 
 
 
 def test_the_grade_of_a_link_of_an_unknown_gpu_is_what_its_driver_says() -> None:
-    said = [GpuLink(key="gpu0/nvlink0", kind="nvlink", active=True, version=5, remote="0000:01:00.0")]
-    (link,) = (link for link in topology([*gpus(0x9999, 0x9999), *said]).links if link.kind == "nvlink")
+    records = [GpuLink(key="gpu0/nvlink0", kind="nvlink", active=True, version=5, remote="0000:01:00.0")]
+    (link,) = (link for link in topology([*gpus(0x9999, 0x9999), *records]).links if link.kind == "nvlink")
     assert (link.grade, link.rated) == ("nvlink5", None)
 
 
@@ -180,9 +180,9 @@ def test_links_that_a_hypervisor_hides_are_those_of_the_machine_type() -> None:
         ("pcie", "0000:40:02.0>0000:45:00.0", None, None, ""),  # no fabric NIC
         ("internal", "pci0000:40>0000:40:03.0", GEN4X8, None, "pcie4x8"),  # on the root bus: the narrower
     ]
-    way = route(built, "numa0", "gpu0")
-    assert way
-    tightest = min(way, key=rated)
+    path = route(built, "numa0", "gpu0")
+    assert path
+    tightest = min(path, key=rated)
     assert (rated(tightest), tightest.links[0].id) == (GEN4X8, "0000:40:01.0>0000:41:00.0")
 
 
@@ -209,14 +209,14 @@ def test_what_can_be_read_is_believed_before_the_machine_type() -> None:
 
 
 def test_cpu_to_gpu_on_p5() -> None:
-    said = [one for reader in SOURCES for one in collect(reader, node("vm-p5"))]
+    records = [one for reader in SOURCES for one in collect(reader, node("vm-p5"))]
     machine = Machine(name="p5", source="x", product="p5.48xlarge", gpu_link="pcie5x16", gpu_path="pcie4x8")
-    built = assemble(said, Site(machine=(machine,)), 0.0).topology
+    built = assemble(records, Site(machine=(machine,)), 0.0).topology
     for number in range(8):
-        way = route(built, f"numa{number // 4}", f"gpu{number}")
-        assert way
-        assert min(map(rated, way)) == GEN4X8
-        assert rated(way[-1]) == GEN5X16
+        path = route(built, f"numa{number // 4}", f"gpu{number}")
+        assert path
+        assert min(map(rated, path)) == GEN4X8
+        assert rated(path[-1]) == GEN5X16
 
 
 @pytest.mark.parametrize(("state", "trained"), [("ACTIVE", 50e9), (None, 50e9), ("DOWN", None)])

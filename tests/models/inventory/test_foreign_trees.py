@@ -47,8 +47,8 @@ def test_the_kind_of_old_devices(code: int, vendor: int, device: int | None, kin
 
 def test_the_kernel_and_the_gpu_s_driver_disagree() -> None:
     gpu = Gpu(key="gpu0", address=GPU.key, pcie_width=8)
-    told = Pci(key=GPU.key, width=8, cites={"width": Evidence("nvmlDeviceGetCurrPcieLinkWidth", "8")})
-    assert snapshot(METAL, GPU, gpu).conflicts == (Conflict(GPU, told, "width"),)
+    from_driver = Pci(key=GPU.key, width=8, cites={"width": Evidence("nvmlDeviceGetCurrPcieLinkWidth", "8")})
+    assert snapshot(METAL, GPU, gpu).conflicts == (Conflict(GPU, from_driver, "width"),)
     assert snapshot(METAL, GPU, replace(gpu, pcie_width=16)).conflicts == ()
     assert snapshot(Node(key="node", virtual=True), GPU, gpu).conflicts == ()
 

@@ -53,13 +53,13 @@ def function(key: str, pci_class: int, device: int = H100, parent: str = "") -> 
 
 def machine(gpus: int, device: int = H100, **fields: object) -> list[Fact]:
     """GPUs, each below its own root port; one NUMA node."""
-    said: list[Fact] = [Package(key="package0", cpus=(0, 1)), Numa(key="numa0", cpus=(0, 1))]
+    records: list[Fact] = [Package(key="package0", cpus=(0, 1)), Numa(key="numa0", cpus=(0, 1))]
     for n in range(gpus):
         port = f"0000:{n + 16:02x}:01.0"
-        said.append(HostBridge(key=f"pci0000:{n + 16:02x}", numa=0))
-        said += [function(port, 0x060400), function(address(n), 0x030200, device, port)]
-        said.append(Gpu(key=f"gpu{n}", address=address(n), **fields))  # type: ignore[arg-type]
-    return said
+        records.append(HostBridge(key=f"pci0000:{n + 16:02x}", numa=0))
+        records += [function(port, 0x060400), function(address(n), 0x030200, device, port)]
+        records.append(Gpu(key=f"gpu{n}", address=address(n), **fields))  # type: ignore[arg-type]
+    return records
 
 
 def link(gpu: int, number: int, remote: str | None, kind: str | None = None, up: bool = True) -> GpuLink:
@@ -69,22 +69,22 @@ def link(gpu: int, number: int, remote: str | None, kind: str | None = None, up:
 
 def board(gpus: int = 4, down: Iterable[tuple[int, int]] = (), visible: bool = True) -> list[Fact]:
     """GPUs with 18 links to four switches. The driver does not show the other end of a link that is `down`."""
-    said = machine(gpus, nvlinks=18)
+    records = machine(gpus, nvlinks=18)
     if visible:
-        said += [function(switch, 0x068000, 0x22A3) for switch in SWITCHES]
+        records += [function(switch, 0x068000, 0x22A3) for switch in SWITCHES]
     for n in range(gpus):
         for number in range(18):
             end = (SWITCHES[number % 4] if visible else None, "switch" if visible else None)
-            said.append(link(n, number, *((None, None) if (n, number) in down else end), (n, number) not in down))
-    return said
+            records.append(link(n, number, *((None, None) if (n, number) in down else end), (n, number) not in down))
+    return records
 
 
-def snapshot_of(said: Iterable[Fact | Observation]) -> Snapshot:
-    return assemble(said, Site(), 100.0)
+def snapshot_of(records: Iterable[Fact | Observation]) -> Snapshot:
+    return assemble(records, Site(), 100.0)
 
 
-def links(said: Iterable[Fact], *keys: str) -> list[tuple[str, str, str, float | None, float | None]]:
-    known = gpu_links(snapshot_of(said).facts)
+def links(records: Iterable[Fact], *keys: str) -> list[tuple[str, str, str, float | None, float | None]]:
+    known = gpu_links(snapshot_of(records).facts)
     return [(known[k].id, known[k].a, known[k].b, known[k].rated, known[k].trained) for k in keys or known]
 
 
@@ -107,13 +107,13 @@ def test_each_link_ends_at_its_switch_and_all_together_are_one_hop() -> None:
         ("gpu1/nvlink5", address(1), SWITCHES[1], 25e9, 25e9),
         ("gpu2/nvlink7", address(2), FABRIC, 25e9, 0.0),
     ]
-    way = route(snapshot.topology, "gpu2", "gpu3")
-    assert way
-    assert [(hop.receiver, len(hop.links), rated(hop), active(hop)) for hop in way] == [
+    path = route(snapshot.topology, "gpu2", "gpu3")
+    assert path
+    assert [(hop.receiver, len(hop.links), rated(hop), active(hop)) for hop in path] == [
         (FABRIC, 18, 450e9, 425e9),
         (address(3), 18, 450e9, 450e9),
     ]
-    assert path_type(snapshot.topology, way) == "NVL"
+    assert path_type(snapshot.topology, path) == "NVL"
     assert share(snapshot, "gpu2", "gpu3") == 450e9  # the expected number, also while links are down
     assert cost(snapshot, ["gpu2/nvlink7"]) == 1.059
     assert cost(snapshot, (f"gpu0/nvlink{n}" for n in range(3, 18, 4))) == round(18 / 14, 3)  # all links to one switch
@@ -157,34 +157,34 @@ def test_a_copy_over_pcie_goes_under_the_finding_that_forced_it_there() -> None:
 
 
 def test_both_ends_of_a_bridge_are_one_link() -> None:
-    said = machine(4, A100_PCIE, nvlinks=12, name="NVIDIA A100-PCIE-40GB")
-    said += [link(a, n, address(b), "gpu", (a, n) != (1, 5)) for a, b in ((0, 1), (1, 0)) for n in range(12)]
-    said += [link(n, 0, None, None, up=False) for n in (2, 3)]  # a card without a bridge
-    known = gpu_links(snapshot_of(said).facts)
+    records = machine(4, A100_PCIE, nvlinks=12, name="NVIDIA A100-PCIE-40GB")
+    records += [link(a, n, address(b), "gpu", (a, n) != (1, 5)) for a, b in ((0, 1), (1, 0)) for n in range(12)]
+    records += [link(n, 0, None, None, up=False) for n in (2, 3)]  # a card without a bridge
+    known = gpu_links(snapshot_of(records).facts)
     assert {key: one.id for key, one in known.items() if key.endswith("nvlink5")} == {
         "gpu0/nvlink5": "gpu0/nvlink5",
         "gpu1/nvlink5": "gpu0/nvlink5",
     }
     assert len(set(known.values())) == 12
     assert [one.id for one in set(known.values()) if one.trained == 0.0] == ["gpu0/nvlink5"]
-    topology = snapshot_of(said).topology
+    topology = snapshot_of(records).topology
     assert topology.find(FABRIC) is None
-    assert share(snapshot_of(said), "gpu0", "gpu1") == 12 * 25e9
+    assert share(snapshot_of(records), "gpu0", "gpu1") == 12 * 25e9
     other = route(topology, "gpu0", "gpu2")
     assert other
     assert path_type(topology, other) == "NODE"
 
 
 def test_a_link_that_is_down_in_a_mesh_belongs_to_the_pair_that_misses_one() -> None:
-    said = machine(4, UNKNOWN, nvlinks=12, nvlink_rate=25e9)
+    records = machine(4, UNKNOWN, nvlinks=12, nvlink_rate=25e9)
     for a in range(4):
         for place, b in enumerate(b for b in range(4) if b != a):
             lost = {a, b} == {1, 3}
-            said += [link(a, 4 * place + n, address(b), "gpu") for n in range(3 if lost else 4)]
-            said += [link(a, 4 * place + 3, None, None, up=False)] if lost else []
-    topology = snapshot_of(said).topology
-    ways = {ends: route(topology, *ends) for ends in (("gpu1", "gpu3"), ("gpu0", "gpu3"))}
-    assert {ends: [(rated(hop), active(hop)) for hop in way or ()] for ends, way in ways.items()} == {
+            records += [link(a, 4 * place + n, address(b), "gpu") for n in range(3 if lost else 4)]
+            records += [link(a, 4 * place + 3, None, None, up=False)] if lost else []
+    topology = snapshot_of(records).topology
+    paths = {ends: route(topology, *ends) for ends in (("gpu1", "gpu3"), ("gpu0", "gpu3"))}
+    assert {ends: [(rated(hop), active(hop)) for hop in path or ()] for ends, path in paths.items()} == {
         ("gpu1", "gpu3"): [(100e9, 75e9)],
         ("gpu0", "gpu3"): [(100e9, 100e9)],
     }
@@ -197,16 +197,16 @@ def test_links_without_another_end_are_none() -> None:
 
 
 def test_nothing_is_up_on_a_board_with_switches() -> None:
-    said = [*machine(2), link(0, 0, None, None, up=False), link(1, 0, None, None, up=False)]
-    assert links(said) == [
+    records = [*machine(2), link(0, 0, None, None, up=False), link(1, 0, None, None, up=False)]
+    assert links(records) == [
         ("gpu0/nvlink0", address(0), FABRIC, 25e9, 0.0),
         ("gpu1/nvlink0", address(1), FABRIC, 25e9, 0.0),
     ]
 
 
 def test_links_that_were_only_counted() -> None:
-    said = [Gpu(key="gpu0", nvlinks=2, nvlink_rate=25e9), Gpu(key="gpu1", nvlinks=1)]
-    assert links(said) == [
+    records = [Gpu(key="gpu0", nvlinks=2, nvlink_rate=25e9), Gpu(key="gpu1", nvlinks=1)]
+    assert links(records) == [
         ("gpu0/nvlink0", "gpu0", FABRIC, 25e9, None),
         ("gpu0/nvlink1", "gpu0", FABRIC, 25e9, None),
         ("gpu1/nvlink0", "gpu1", FABRIC, None, None),
@@ -214,28 +214,28 @@ def test_links_that_were_only_counted() -> None:
 
 
 def test_rates_are_those_of_the_product_else_what_the_driver_says() -> None:
-    told = link(0, 0, SWITCHES[0], "switch")
+    first_link = link(0, 0, SWITCHES[0], "switch")
     assert [
-        links([*machine(1, device, nvlink_rate=rate), told])[0][3]
+        links([*machine(1, device, nvlink_rate=rate), first_link])[0][3]
         for device, rate in ((H100, 26.562e9), (UNKNOWN, 20e9), (UNKNOWN, None))
     ] == [25e9, 20e9, None]
 
 
 def test_c2c_leads_to_the_processor() -> None:
     numas = [Numa(key="numa0", cpus=(0,)), Numa(key="numa1", cpus=(1,)), Numa(key="numa2", cpus=())]
-    said = [Package(key="package0", cpus=(0,)), Package(key="package1", cpus=(1,)), *numas]
-    said += [Gpu(key="gpu0", numa=2, cpus=(1,), c2c_links=2, c2c_rate=40e9), Gpu(key="gpu1", numa=0, c2c_links=1)]
+    records = [Package(key="package0", cpus=(0,)), Package(key="package1", cpus=(1,)), *numas]
+    records += [Gpu(key="gpu0", numa=2, cpus=(1,), c2c_links=2, c2c_rate=40e9), Gpu(key="gpu1", numa=0, c2c_links=1)]
     c2c = GpuLink(key="gpu1/c2c0", gpu="gpu1", kind="c2c", active=False)
-    assert links([*said, c2c]) == [
+    assert links([*records, c2c]) == [
         ("gpu0/c2c0", "gpu0", "numa1", 40e9, 40e9),
         ("gpu0/c2c1", "gpu0", "numa1", 40e9, 40e9),
         ("gpu1/c2c0", "gpu1", "numa0", None, 0.0),
     ]
-    topology = snapshot_of(said).topology
-    way = route(topology, "gpu0", "numa1")
-    assert way
-    assert path_type(topology, way) == "C2C"
-    assert share(snapshot_of(said), "numa1", "gpu0") == 80e9
+    topology = snapshot_of(records).topology
+    path = route(topology, "gpu0", "numa1")
+    assert path
+    assert path_type(topology, path) == "C2C"
+    assert share(snapshot_of(records), "numa1", "gpu0") == 80e9
 
 
 def test_c2c_without_a_rate_of_one_link() -> None:
@@ -244,15 +244,15 @@ def test_c2c_without_a_rate_of_one_link() -> None:
     assert sum(one[3] or 0 for one in known) == next(one.c2c_rate for one in products() if one.name == "GB200")
 
 
-def shown(said: Iterable[Fact], gpu: str) -> str:
-    tree = " ".join(as_tree(snapshot_of(said).topology).split())
+def shown(records: Iterable[Fact], gpu: str) -> str:
+    tree = " ".join(as_tree(snapshot_of(records).topology).split())
     return tree.partition(f"GPU {gpu}, 63.0 GB/s, ")[2].partition(" pci0000")[0]
 
 
 def test_in_the_tree() -> None:
-    said = board(down=[(0, 0), (3, 17), *((2, n) for n in range(18))])
-    said = [replace(one, active=False, remote=SWITCHES[3]) if one.key == "gpu0/nvlink7" else one for one in said]
-    assert [shown(said, f"gpu{n}") for n in range(4)] == [
+    records = board(down=[(0, 0), (3, 17), *((2, n) for n in range(18))])
+    records = [replace(one, active=False, remote=SWITCHES[3]) if one.key == "gpu0/nvlink7" else one for one in records]
+    assert [shown(records, f"gpu{n}") for n in range(4)] == [
         f"10de:2330, memory 3350.0 GB/s, {links}"
         for links in (
             "16 of 18 x NVLink 400.0 of 450.0 GB/s to 4 NVSwitches; down: gpu0/nvlink0, gpu0/nvlink7 to 0000:d3:00.0",
@@ -266,24 +266,24 @@ def test_in_the_tree() -> None:
 
 
 @st.composite
-def told(draw: st.DrawFn) -> list[Fact]:
+def driver_facts(draw: st.DrawFn) -> list[Fact]:
     """Four GPUs and a switch, and links with any other end."""
     remotes = st.sampled_from([None, *(address(n) for n in range(4)), SWITCHES[0], "0000:ff:00.0", "odd"])
     kinds = st.sampled_from([None, "gpu", "switch", "cpu"])
     keys = draw(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), unique=True, max_size=20))
-    said = machine(4, draw(st.sampled_from([H100, A100_PCIE, UNKNOWN])), nvlinks=draw(st.none() | st.integers(0, 3)))
-    said.append(function(SWITCHES[0], 0x068000))
+    records = machine(4, draw(st.sampled_from([H100, A100_PCIE, UNKNOWN])), nvlinks=draw(st.none() | st.integers(0, 3)))
+    records.append(function(SWITCHES[0], 0x068000))
     media = st.sampled_from(["nvlink", "c2c", "xgmi", None])
     up = st.sampled_from([True, False, None])
     for gpu, number in keys:
         one = replace(link(gpu, number, draw(remotes), draw(kinds)), active=draw(up), kind=draw(media))
-        said.append(one)
-    return said
+        records.append(one)
+    return records
 
 
-@given(told())
-def test_whatever_drivers_tell(said: list[Fact]) -> None:
-    snapshot = snapshot_of(said)
+@given(driver_facts())
+def test_whatever_drivers_tell(records: list[Fact]) -> None:
+    snapshot = snapshot_of(records)
     known = gpu_links(snapshot.facts)
     devices = {device.id for device in snapshot.topology.devices}
     for key, one in known.items():

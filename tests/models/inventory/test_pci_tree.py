@@ -182,7 +182,7 @@ NUMAS = {name: Numa(key=name) for name in ("numa0", "numa1")}
 
 
 @pytest.mark.parametrize(
-    ("said", "below", "numas", "expected"),
+    ("fields", "below", "numas", "expected"),
     [
         ({}, [1], NUMAS, (1, "numa1>root")),  # by the devices below it
         ({}, [None, 1, 0], NUMAS, (1, "numa1>root")),
@@ -195,10 +195,10 @@ NUMAS = {name: Numa(key=name) for name in ("numa0", "numa1")}
     ],
 )
 def test_host_bridges(
-    said: dict[str, Any], below: list[int | None], numas: dict[str, Numa], expected: tuple[int | None, str]
+    fields: dict[str, Any], below: list[int | None], numas: dict[str, Numa], expected: tuple[int | None, str]
 ) -> None:
     known = functions(*(pci(f"0000:00:0{n}.0", "root", numa=numa) for n, numa in enumerate(below)))
-    bridges = {"root": HostBridge(key="root", **said)} if said else {}
+    bridges = {"root": HostBridge(key="root", **fields)} if fields else {}
     ((device, link),) = host_bridges(known, bridges, numas)
     assert device == Device("root", "host-bridge", "", expected[0])
     assert link

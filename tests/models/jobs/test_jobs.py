@@ -157,7 +157,7 @@ def test_nodes_that_wait_for_each_other_in_an_unknown_communicator() -> None:
     assert (finding.code, finding.confidence, finding.candidates) == ("node-slow", "possible", ("node001", "node005"))
 
 
-def test_an_error_of_the_expected_rate_is_no_finding_but_is_told() -> None:
+def test_a_wrong_expected_rate_is_not_checked_instead_of_a_finding() -> None:
     job = layout(DATA, 8)
     slow = [Fault("rail", f"rail{rail}", 1.35) for rail in range(8)]
     report = report_of(job, slow, 0.02, np.random.default_rng(7))

@@ -44,21 +44,21 @@ def test_one_link_at_half_speed() -> None:
 
 @pytest.mark.parametrize("gpus", [(3,), tuple(range(8))])
 def test_the_rate_of_all_links_is_halved(gpus: tuple[int, ...]) -> None:
-    said = board()
+    records = board()
     for number in gpus:
-        said = with_fields(said, f"gpu{number}", nvlink_rate=12.5e9)
-    assert [(one.code, one.subject) for one in findings(said)] == [("nvlink-slow", address(n)) for n in gpus]
+        records = with_fields(records, f"gpu{number}", nvlink_rate=12.5e9)
+    assert [(one.code, one.subject) for one in findings(records)] == [("nvlink-slow", address(n)) for n in gpus]
 
 
 @pytest.mark.parametrize("gpus", [(3,), tuple(range(8))])
 @pytest.mark.parametrize("node", [{}, GUEST])
 def test_a_small_window_beside_nvlink(gpus: tuple[int, ...], node: dict[str, bool]) -> None:
     """NICs use the window, too."""
-    said = with_fields(board(), "node", **node)
-    assert "pcie-bar1-small" not in {one.code for one in findings(said)}
+    records = with_fields(board(), "node", **node)
+    assert "pcie-bar1-small" not in {one.code for one in findings(records)}
     for number in gpus:
-        said = with_fields(said, f"gpu{number}", bar1=256 * MIB)
-    found = [one for one in findings(said) if one.code == "pcie-bar1-small"]
+        records = with_fields(records, f"gpu{number}", bar1=256 * MIB)
+    found = [one for one in findings(records) if one.code == "pcie-bar1-small"]
     assert [(one.subject, one.severity) for one in found] == [(address(n), "warning") for n in gpus]
 
 
@@ -113,10 +113,10 @@ def test_firmware_that_differs() -> None:
 
 def test_a_board_whose_links_are_all_narrow() -> None:
     """The bus does not show the links, and the driver does. A GPU of a baseboard has 16 lanes."""
-    said = board()
+    records = board()
     for number in range(8):
-        said = with_fields(said, f"gpu{number}", pcie_width=8)
-    found = findings(said)
+        records = with_fields(records, f"gpu{number}", pcie_width=8)
+    found = findings(records)
     assert [(one.code, one.subject, one.severity) for one in found] == [
         ("pcie-link-narrow", address(number), "critical") for number in range(8)
     ]

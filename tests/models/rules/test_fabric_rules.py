@@ -17,11 +17,11 @@ from linkgauge.probes.dumps.network import net_tools, rdma_tools
 from tests.support.nodes.broken_facts import PLACES, roce
 from tests.support.nodes.gpu_facts import BARE, NOW, address, counter, findings, function, gpu, report_of, with_fields
 
-Told = tuple[str, str]
+Summary = tuple[str, str]
 
 
-def told(said: Sequence[Record], code: str, *past: Observation, site: Site | None = None) -> list[Told]:
-    return [(one.subject, one.severity) for one in findings(said, *past, site=site) if one.code == code]
+def summaries(records: Sequence[Record], code: str, *past: Observation, site: Site | None = None) -> list[Summary]:
+    return [(one.subject, one.severity) for one in findings(records, *past, site=site) if one.code == code]
 
 
 ODD = ("mlx5_3/1", "warning")
@@ -39,8 +39,8 @@ ODD = ("mlx5_3/1", "warning")
         ((1500,) * 2, []),  # nothing shows that the ports belong to a fabric
     ],
 )
-def test_packets(mtus: tuple[int, ...], expected: list[Told]) -> None:
-    assert told(roce(*mtus), "nic-mtu") == expected
+def test_packets(mtus: tuple[int, ...], expected: list[Summary]) -> None:
+    assert summaries(roce(*mtus), "nic-mtu") == expected
 
 
 def test_the_message_of_an_odd_one() -> None:
@@ -61,10 +61,10 @@ def test_the_message_of_an_odd_one() -> None:
         {Net: {"speed": 12.5e9}, Port: {"rate": 12.5e9}},  # another network
     ],
 )
-def test_one_of_another_kind_is_no_kin(fields: dict[type, dict[str, object]]) -> None:
+def test_ports_of_another_kind_are_not_compared(fields: dict[type, dict[str, object]]) -> None:
     alike, other = roce(9000, 9000, 9000), roce(9000, 9000, 9000, 1500)[-4:]
     changed = [with_fields([one], one.key, **fields.get(type(one), {}))[0] for one in other if isinstance(one, Fact)]
-    assert told([*alike, *changed], "nic-mtu") == []
+    assert summaries([*alike, *changed], "nic-mtu") == []
 
 
 def test_packets_from_dumps() -> None:
@@ -75,9 +75,9 @@ def test_packets_from_dumps() -> None:
         f"hca_id: mlx5_{n}\n{port}            active_mtu: {size}\n{rate}            link_layer: Ethernet\n"
         for n, size in enumerate(("4096 (5)", "4096 (5)", "1024 (3)"))
     )
-    said = list(rdma_tools.read(Part("ibv.txt", 1, text)))
-    assert [one.mtu for one in said if isinstance(one, Port)] == [4096, 4096, 1024]
-    found = [one for one in findings(said, origin="dumps") if one.code == "nic-mtu"]
+    records = list(rdma_tools.read(Part("ibv.txt", 1, text)))
+    assert [one.mtu for one in records if isinstance(one, Port)] == [4096, 4096, 1024]
+    found = [one for one in findings(records, origin="dumps") if one.code == "nic-mtu"]
     assert [(one.subject, one.evidence[0].text) for one in found] == [("mlx5_2/1", "active_mtu: 1024 (3)")]
     (net,) = net_tools.read(Part("ip.txt", 1, "2: eth0: <BROADCAST,UP,LOWER_UP> mtu 9000 qdisc mq\n"))
     assert isinstance(net, Net)
@@ -87,9 +87,9 @@ def test_packets_from_dumps() -> None:
 QUIET = roce(9000)
 
 
-def waited(now: float, before: float, seconds: float = 10.0, what: str = "port_xmit_wait") -> list[Told]:
+def waited(now: float, before: float, seconds: float = 10.0, what: str = "port_xmit_wait") -> list[Summary]:
     past = counter("mlx5_0/1", what, before, NOW - seconds)
-    return told([*QUIET, counter("mlx5_0/1", what, now)], "nic-congestion", past)
+    return summaries([*QUIET, counter("mlx5_0/1", what, now)], "nic-congestion", past)
 
 
 BUSY = [("mlx5_0/1", "info")]
@@ -107,12 +107,12 @@ BUSY = [("mlx5_0/1", "info")]
         ("rp_cnp_handled", 190_000, 0, 10, []),
     ],
 )
-def test_waiting(what: str, now: float, before: float, seconds: float, expected: list[Told]) -> None:
+def test_waiting(what: str, now: float, before: float, seconds: float, expected: list[Summary]) -> None:
     assert waited(now, before, seconds, what) == expected
 
 
-def test_without_a_past_nothing_is_said() -> None:
-    assert told([*QUIET, counter("mlx5_0/1", "port_xmit_wait", 1e15)], "nic-congestion") == []
+def test_without_earlier_values_there_is_no_finding() -> None:
+    assert summaries([*QUIET, counter("mlx5_0/1", "port_xmit_wait", 1e15)], "nic-congestion") == []
     assert "nic-congestion" not in report_of([*QUIET, counter("mlx5_0/1", "port_xmit_wait", 1e15)]).checks
 
 
@@ -132,7 +132,7 @@ def modules(*order: int) -> list[Record]:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("records", "expected"),
     [
         (modules(1, 2, 3, 4), []),
         (modules(1, 2, 4, 3), [("node", "warning")]),
@@ -141,9 +141,9 @@ def modules(*order: int) -> list[Record]:
         (modules(9, 10, 11, 12), []),  # modules without a known number
     ],
 )
-def test_places_of_gpus(said: list[Record], expected: list[Told]) -> None:
-    assert told(said, "device-misplaced", site=site(gpu_places=PLACES)) == expected
-    assert told(said, "device-misplaced", site=site()) == []
+def test_places_of_gpus(records: list[Record], expected: list[Summary]) -> None:
+    assert summaries(records, "device-misplaced", site=site(gpu_places=PLACES)) == expected
+    assert summaries(records, "device-misplaced", site=site()) == []
 
 
 def test_the_message_of_a_swap() -> None:
@@ -171,10 +171,12 @@ def test_buses_that_are_numbered_otherwise() -> None:
 
 
 def test_places_of_nics() -> None:
-    said = [*modules(1, 2, 3, 4), *roce(9000, 9000, 9000)]
-    said = [one for one in said if not isinstance(one, Node)] + [BARE]
+    records = [*modules(1, 2, 3, 4), *roce(9000, 9000, 9000)]
+    records = [one for one in records if not isinstance(one, Node)] + [BARE]
     places = tuple(f"0000:{bus:02x}:00.0" for bus in (0x40, 0x41, 0x42))
-    assert told(said, "device-misplaced", site=site(nic_places=places)) == []
+    assert summaries(records, "device-misplaced", site=site(nic_places=places)) == []
     moved = (*places[:2], "0000:50:00.0")
-    assert told(said, "device-misplaced", site=site(nic_places=moved)) == [("0000:42:00.0", "warning")]
-    assert told(said, "device-misplaced", site=site(nic_places=(*places, "0000:50:00.0"))) == []  # one is missing
+    assert summaries(records, "device-misplaced", site=site(nic_places=moved)) == [("0000:42:00.0", "warning")]
+    assert (
+        summaries(records, "device-misplaced", site=site(nic_places=(*places, "0000:50:00.0"))) == []
+    )  # one is missing

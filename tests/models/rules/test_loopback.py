@@ -47,16 +47,16 @@ def test_a_narrow_slot_explains_it() -> None:
 @pytest.mark.parametrize("reached", [48e9, 60e9])
 def test_it_clears_no_port(reached: float) -> None:
     """The cable is slow and the adapter is fast."""
-    said = [*node(), observation(ITSELF, "hca_loopback", reached), observation(WIRE, "rate", 12e9)]
-    (found,) = report_of(said).findings
+    records = [*node(), observation(ITSELF, "hca_loopback", reached), observation(WIRE, "rate", 12e9)]
+    (found,) = report_of(records).findings
     assert (found.code, found.subject) == ("bandwidth-low", WIRE.subject)
     down = [*node(port=replace(PORT, rate=12.5e9)), observation(ITSELF, "hca_loopback", reached)]
     assert [one for one in report_of(down).findings if one.code == "bandwidth-low"] == []
 
 
 def test_of_a_port_of_unknown_rate_nothing_is_expected() -> None:
-    said = with_fields(node(port=replace(PORT, rate=None)), NIC, device=0x9999)
-    (level,) = report_of([*said, observation(ITSELF, "hca_loopback", 5e9)]).levels
+    records = with_fields(node(port=replace(PORT, rate=None)), NIC, device=0x9999)
+    (level,) = report_of([*records, observation(ITSELF, "hca_loopback", 5e9)]).levels
     assert level.expected == ()
 
 
@@ -68,8 +68,8 @@ def test_a_site_may_say_what_sockets_reach() -> None:
         replace(function(NIC, ROOT), pci_class=0x020000, vendor=0x8086, driver="ice"),
     ]
     net = Net(key="eth0", address=NIC, speed=12.5e9, max_speed=12.5e9, partner_speed=12.5e9, link_type="ethernet")
-    said = [*card, net, observation(flow, "rate", 2e9)]
-    assert report_of(said).levels[0].expected == ()
+    records = [*card, net, observation(flow, "rate", 2e9)]
+    assert report_of(records).levels[0].expected == ()
     rate = Rate(op="tcp", ends=("host", "eth*"), low=3e9, typical=4e9, high=5e9, source="ours")
-    (found,) = report_of(said, Site(rates=(rate,))).findings
+    (found,) = report_of(records, Site(rates=(rate,))).findings
     assert (found.code, found.subject, found.observed, found.expected) == ("bandwidth-low", "host-eth0", 2e9, 4e9)

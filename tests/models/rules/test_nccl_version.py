@@ -20,8 +20,8 @@ def job(version: str, name: str | None, gpus: int = 4, ranks: int | None = 8, ne
     return [*cards, Nccl(key="nccl", version=version, ranks=ranks, network=network, cites={"version": LINE})]
 
 
-def known(said: list[Record]) -> list[str]:
-    found = [one for one in findings(said, origin="dumps") if one.code == "nccl-version"]
+def known(records: list[Record]) -> list[str]:
+    found = [one for one in findings(records, origin="dumps") if one.code == "nccl-version"]
     return [one.message for one in found]
 
 
@@ -42,7 +42,7 @@ def test_a_hang_on_arm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "count"),
+    ("records", "count"),
     [
         (job("2.18.1", H100, 8, 16), 1),
         (job("2.18.1", H100, 8, 8), 0),  # one node
@@ -67,8 +67,8 @@ def test_a_hang_on_arm() -> None:
         (job("rubbish", H100, 8, 16), 0),
     ],
 )
-def test_where_it_shows(said: list[Record], count: int) -> None:
-    assert len(known(said)) == count
+def test_where_it_shows(records: list[Record], count: int) -> None:
+    assert len(known(records)) == count
 
 
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: f"{fault.since} {fault.gpus[0]}")

@@ -26,7 +26,7 @@ def machine(first: str, second: str, further: str = "") -> Recorded:
     return build(f"{further}{HEAD}{''.join(roots)}")
 
 
-def told(recorded: Recorded, site: Site | None = None) -> list[tuple[str, str]]:
+def summaries(recorded: Recorded, site: Site | None = None) -> list[tuple[str, str]]:
     report = report_of(recorded, site)
     return [(one.subject, one.message) for one in report.findings if one.code == "nic-numa-remote"]
 
@@ -36,23 +36,23 @@ def nics(number: int) -> str:
 
 
 def test_all_at_one_processor() -> None:
-    ((subject, message),) = told(machine(nics(4), '"pm9a3"'))
+    ((subject, message),) = summaries(machine(nics(4), '"pm9a3"'))
     assert subject == "package1"
     assert message.endswith("reach every fabric NIC across the processors' interconnect: none of 4 is at package1")
 
 
 @pytest.mark.parametrize(("first", "second"), [(2, 2), (3, 1), (1, 0), (2, 0)])
 def test_one_at_each_or_too_few_to_tell(first: int, second: int) -> None:
-    assert told(machine(nics(first) or '"pm9a3"', nics(second) or '"pm9a3"')) == []
+    assert summaries(machine(nics(first) or '"pm9a3"', nics(second) or '"pm9a3"')) == []
 
 
 def test_two_that_the_site_names_as_fabric() -> None:
-    assert [subject for subject, _ in told(machine(nics(2), '"pm9a3"'), Site(fabric=("mlx5_*",)))] == ["package1"]
-    assert told(machine(nics(1), '"pm9a3"'), Site(fabric=("mlx5_*",))) == []
+    assert [subject for subject, _ in summaries(machine(nics(2), '"pm9a3"'), Site(fabric=("mlx5_*",)))] == ["package1"]
+    assert summaries(machine(nics(1), '"pm9a3"'), Site(fabric=("mlx5_*",))) == []
 
 
 def test_nics_for_management_do_not_count() -> None:
-    assert told(machine('"connectx6lx-dual", "connectx6lx-dual"', '"pm9a3"')) == []
+    assert summaries(machine('"connectx6lx-dual", "connectx6lx-dual"', '"pm9a3"')) == []
 
 
 def test_a_machine_that_is_right() -> None:

@@ -74,9 +74,9 @@ def test_a_fabric_takes_its_time_after_boot() -> None:
 
 
 def test_a_manager_that_does_not_run_is_one_finding() -> None:
-    said = machine(H100, fabric_state="in progress", fabric_status=None)
-    assert len(summaries(said)) == 8
-    (finding,) = findings([*said, service(MANAGER, False, "550.1"), Driver(key="nvidia", version="550.1")])
+    records = machine(H100, fabric_state="in progress", fabric_status=None)
+    assert len(summaries(records)) == 8
+    (finding,) = findings([*records, service(MANAGER, False, "550.1"), Driver(key="nvidia", version="550.1")])
     assert replace(bare(finding), remedy=None) == Finding(
         code="fabric-manager-down",
         cost="cannot run",
@@ -90,18 +90,18 @@ def test_a_manager_that_does_not_run_is_one_finding() -> None:
         explains=tuple(f"nvlink-fabric-incomplete:{address(gpu)}" for gpu in range(8)),
         evidence=(HERE,) * 9,
     )
-    (finding,) = findings([*said, service(MANAGER, False, "550.1"), Driver(key="nvidia", version="550.2")])
+    (finding,) = findings([*records, service(MANAGER, False, "550.1"), Driver(key="nvidia", version="550.2")])
     assert finding.cause == "the fabric manager is version 550.1, the driver 550.2: they must be the same"
-    running = summaries([*said, service(MANAGER, True)])
+    running = summaries([*records, service(MANAGER, True)])
     assert {one[0] for one in running} == {"nvlink-fabric-incomplete"}
 
 
 def test_links_of_an_a100_that_its_manager_did_not_bring_up() -> None:
-    said = machine(A100)
+    records = machine(A100)
     for gpu in range(8):
-        said = cut(said, gpu, *range(12))
-    assert {one[0] for one in summaries(said)} == {"nvlink-inactive"}
-    (finding,) = findings([*said, service(MANAGER, False)])
+        records = cut(records, gpu, *range(12))
+    assert {one[0] for one in summaries(records)} == {"nvlink-inactive"}
+    (finding,) = findings([*records, service(MANAGER, False)])
     assert (finding.code, finding.severity, finding.confidence) == ("fabric-manager-down", "critical", "likely")
     assert finding.message == f"the service {MANAGER} does not run, and no NVLink of 8 of 8 GPUs is up"
     assert finding.explains == tuple(f"nvlink-inactive:{address(gpu)}" for gpu in range(8))
@@ -109,24 +109,24 @@ def test_links_of_an_a100_that_its_manager_did_not_bring_up() -> None:
 
 def test_managers_that_are_not_of_this_node() -> None:
     """Of a rack it runs on the switch trays, of a guest without switches on its host; RTX cards need none."""
-    for said in (
+    for records in (
         machine(GB200, 4, fabric_state="in progress"),
         machine(H100, node=GUEST, hidden=True, fabric_state="in progress"),
     ):
-        assert {one[0] for one in summaries([*said, service(MANAGER, False)])} == {"nvlink-fabric-incomplete"}
+        assert {one[0] for one in summaries([*records, service(MANAGER, False)])} == {"nvlink-fabric-incomplete"}
     other = [service(MANAGER, False, "1"), Driver(key="nvidia", version="2")]
     assert summaries([*cards(RTX_3090, [0, 0]), *other]) == []
 
 
 def test_a_manager_of_another_version_than_the_driver() -> None:
-    said = [*machine(A100), service(MANAGER, True, "535.1"), Driver(key="nvidia", version="535.2")]
-    assert summaries(said) == [("driver-mismatch", MANAGER, "warning")]
+    records = [*machine(A100), service(MANAGER, True, "535.1"), Driver(key="nvidia", version="535.2")]
+    assert summaries(records) == [("driver-mismatch", MANAGER, "warning")]
 
 
 @pytest.mark.parametrize(("context", "severity"), [("host", "info"), ("job", "critical")])
 def test_memory_exchange(context: Context, severity: str) -> None:
-    said = [*machine(GB200, 4, fabric_cluster="c1"), service("nvidia-imex", False)]
-    assert summaries(said, context=context) == [("imex-not-ready", "nvidia-imex", severity)]
+    records = [*machine(GB200, 4, fabric_cluster="c1"), service("nvidia-imex", False)]
+    assert summaries(records, context=context) == [("imex-not-ready", "nvidia-imex", severity)]
     assert summaries([*machine(GB200, 4, fabric_cluster="c1"), service("nvidia-imex", True)]) == []
     assert summaries([*machine(B200, fabric_cluster="c1"), service("nvidia-imex", False)]) == []
 

@@ -69,11 +69,11 @@ HEALTHY = {
 
 
 @pytest.mark.parametrize("name", HEALTHY)
-def test_healthy_machines_are_told_nothing(name: str) -> None:
+def test_healthy_machines_have_no_finding(name: str) -> None:
     assert summaries(HEALTHY[name]) == []
 
 
-def test_hosts_without_the_service_are_told_that_nothing_is_known() -> None:
+def test_hosts_without_the_service_have_only_information() -> None:
     """The manager may run in a container of its own, and an A100's driver says nothing of its fabric."""
     assert summaries([*machine(A100), service(MANAGER, False)]) == [("fabric-manager-down", MANAGER, "info")]
 
@@ -117,10 +117,10 @@ def test_a_gpu_that_lost_all_its_links_is_one_finding() -> None:
 
 
 def test_a_switch_that_all_gpus_lost() -> None:
-    said = machine(H100, 4)
+    records = machine(H100, 4)
     for gpu in range(4):
-        said = cut(said, gpu, 2, 6, 10, 14)
-    found = findings(said)
+        records = cut(records, gpu, 2, 6, 10, 14)
+    found = findings(records)
     assert [one.observed for one in found] == [14, 14, 14, 14]
     assert found[0].cause == (
         f"all its links to NVSwitch {switch(2)} are gone, as are those of gpu1, gpu2, gpu3: the switch itself"
@@ -130,16 +130,16 @@ def test_a_switch_that_all_gpus_lost() -> None:
 
 def test_ports_that_a_card_never_uses_are_not_named() -> None:
     """An H100 NVL shows 18 links; 12 of them go to its bridges."""
-    said = cards(H100_NVL, [12, 10])
+    records = cards(H100_NVL, [12, 10])
     used = [number for number in range(18) if number % 6 < 4]
     links = [nvlink(gpu, n, active=n in used and (gpu, n) not in {(1, 0), (1, 1)}) for gpu in (0, 1) for n in range(18)]
-    (finding,) = findings([*said, *links])
+    (finding,) = findings([*records, *links])
     assert (finding.severity, finding.expected, finding.observed) == ("critical", 12, 10)
     assert "2 of 12 NVLinks inactive: links 0, 1;" in finding.message
 
 
 @pytest.mark.parametrize(
-    ("said", "severity", "subjects"),
+    ("records", "severity", "subjects"),
     [
         (cards(A100_PCIE, [12, 12, 8, 12]), "critical", [2]),
         (cards(A100_PCIE, [8, 8, 0, 0]), "warning", [0, 1]),  # two bridges of three, perhaps on purpose
@@ -156,12 +156,12 @@ def test_ports_that_a_card_never_uses_are_not_named() -> None:
         (machine(H100, hidden=True, nvlinks=0), "critical", list(range(8))),
     ],
 )
-def test_fewer_links_than_there_should_be(said: list[Record], severity: str, subjects: list[int]) -> None:
+def test_fewer_links_than_there_should_be(records: list[Record], severity: str, subjects: list[int]) -> None:
     expected = [("nvlink-inactive", address(gpu), severity) for gpu in subjects]
-    assert summaries(said) == expected
+    assert summaries(records) == expected
 
 
-def test_links_that_nobody_could_count_are_never_ok() -> None:
+def test_links_that_could_not_be_counted_are_never_ok() -> None:
     refused = NotChecked(what="Gpu.nvlinks", subject="gpu3", reason=Reason.LOST, detail="NVML: Unknown Error")
     report = report_of([*with_fields(machine(H100), "gpu3", nvlinks=None), refused])
     assert report.checks["nvlink-inactive"] is False
@@ -196,11 +196,11 @@ def test_a_further_link_lost_never_makes_it_better(device: int, lost: int, gpu: 
         max_size=6,
     )
 )
-def test_what_was_not_said_is_no_finding(unsaid: list[tuple[str, int]]) -> None:
-    said = [*machine(H100), *pairs(8)]
+def test_unknown_fields_give_no_finding(unsaid: list[tuple[str, int]]) -> None:
+    records = [*machine(H100), *pairs(8)]
     for field, gpu in unsaid:
-        said = with_fields(said, f"gpu{gpu}", **{field: None})
-    assert summaries(said) == []
+        records = with_fields(records, f"gpu{gpu}", **{field: None})
+    assert summaries(records) == []
 
 
 def test_recoveries_that_go_on() -> None:
@@ -264,9 +264,9 @@ def test_bit_errors_that_are_left_behind_error_correction() -> None:
     assert report_of([*machine(B200), *good, unsaid]).checks["nvlink-errors"] is False
 
 
-def test_a_driver_that_nobody_asked_is_a_gap() -> None:
-    def gaps(*said: Record) -> list[str]:
-        return [one.what for one in report_of([BARE, *said]).not_checked]
+def test_a_driver_that_was_not_read_is_a_gap() -> None:
+    def gaps(*records: Record) -> list[str]:
+        return [one.what for one in report_of([BARE, *records]).not_checked]
 
     assert gaps(function(0, H100)) == ["Gpu"]
     assert (

@@ -43,8 +43,8 @@ def test_peers_that_a_setting_forbids_are_one_finding() -> None:
 
 
 def test_nvlink_that_joins_and_cannot_be_used() -> None:
-    said = [*machine(H100), *with_fields(pairs(8), "gpu2-gpu5", nvlink="not supported")]
-    assert summaries(said) == [("p2p-disabled", "gpu2-gpu5", "critical")]
+    records = [*machine(H100), *with_fields(pairs(8), "gpu2-gpu5", nvlink="not supported")]
+    assert summaries(records) == [("p2p-disabled", "gpu2-gpu5", "critical")]
     alone = [replace(one, nvlink="not supported") if "gpu3" in one.key else one for one in pairs(8)]
     assert summaries([*machine(H100), *alone]) == [("p2p-disabled", "gpu3", "critical")]
     lost = cut(machine(H100), 3, *range(18))

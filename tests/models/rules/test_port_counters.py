@@ -50,7 +50,7 @@ def report(counts: dict[tuple[str, str], float], past: Iterable[tuple[str, str, 
     return evaluate(assemble(records, Site(), node().now, past=earlier, origin=node().origin))
 
 
-def told(
+def summaries(
     counts: dict[tuple[str, str], float], past: Iterable[tuple[str, str, float, float]] = ()
 ) -> list[tuple[str, str, str]]:
     """The new findings: code, subject and severity."""
@@ -80,33 +80,33 @@ def told(
 )
 def test_in_the_last_hour(quantity: str, steps: float, expected: tuple[str, str] | None) -> None:
     """Also if the counter is old and high: only the increase counts."""
-    found = told({(PORT, quantity): 60 + steps}, [(PORT, quantity, 60, 2 * DAY), (PORT, quantity, 60, HOUR)])
+    found = summaries({(PORT, quantity): 60 + steps}, [(PORT, quantity, 60, 2 * DAY), (PORT, quantity, 60, HOUR)])
     assert found == ([(expected[0], PORT, expected[1])] if expected else [])
 
 
 def test_errors_of_the_past_are_history() -> None:
     past = [(PORT, "symbol_error", 50_000, 2 * DAY), (PORT, "symbol_error", 50_000, 60)]
-    assert told({(PORT, "symbol_error"): 50_000}, past) == []
+    assert summaries({(PORT, "symbol_error"): 50_000}, past) == []
 
 
 def test_since_boot() -> None:
     hours = UPTIME / HOUR
-    assert told({(PORT, "symbol_error"): 130 * hours}) == [("nic-errors", PORT, "warning")]
-    assert told({(PORT, "symbol_error"): 99}) == []
+    assert summaries({(PORT, "symbol_error"): 130 * hours}) == [("nic-errors", PORT, "warning")]
+    assert summaries({(PORT, "symbol_error"): 99}) == []
 
 
 def test_far_above_equal_ports() -> None:
     """A slow rise is below the limit. Seven equal ports without errors show that it is no property of the network."""
     steps, hours = 1000.0, UPTIME / HOUR
     assert steps / hours < 120
-    assert told({(PORT, "symbol_error"): steps}) == [("nic-errors", PORT, "warning")]
-    assert told({(port, "symbol_error"): steps for port in EQUAL}) == []
+    assert summaries({(PORT, "symbol_error"): steps}) == [("nic-errors", PORT, "warning")]
+    assert summaries({(port, "symbol_error"): steps for port in EQUAL}) == []
 
 
 def test_a_reset_is_no_error() -> None:
     past = [(PORT, "link_downed", 200, 2 * HOUR), (PORT, "link_downed", 0, HOUR)]
-    assert told({(PORT, "link_downed"): 1}, past) == []
-    assert told({(PORT, "link_downed"): 9}, past) == [("nic-port-flapping", PORT, "warning")]
+    assert summaries({(PORT, "link_downed"): 1}, past) == []
+    assert summaries({(PORT, "link_downed"): 9}, past) == [("nic-port-flapping", PORT, "warning")]
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,14 @@ def test_one_nvlink_with_recoveries() -> None:
     past = [(about, quantity, value, 1.5 * DAY) for (about, quantity), value in rare.items()]
     subject = node().snapshot.topology.find("gpu3")
     assert subject
-    assert told(rare) == [("nvlink-errors", subject.id, "warning")]
-    assert told(rare, past) == []  # none in the last day
+    assert summaries(rare) == [("nvlink-errors", subject.id, "warning")]
+    assert summaries(rare, past) == []  # none in the last day
 
 
 def test_corrected_errors_of_one_gpu_of_eight() -> None:
     past = [(f"gpu{number}", "ecc_corrected", 0, DAY) for number in range(8)]
     subject = node().snapshot.topology.find("gpu5")
     assert subject
-    assert told({("gpu5", "ecc_corrected"): 20_000}, past) == [("gpu-ecc", subject.id, "warning")]
-    assert told({(f"gpu{number}", "ecc_corrected"): 9_000 for number in range(8)}, past) == []
-    assert len(told({(f"gpu{number}", "ecc_corrected"): 20_000 for number in range(8)}, past)) == 8
+    assert summaries({("gpu5", "ecc_corrected"): 20_000}, past) == [("gpu-ecc", subject.id, "warning")]
+    assert summaries({(f"gpu{number}", "ecc_corrected"): 9_000 for number in range(8)}, past) == []
+    assert len(summaries({(f"gpu{number}", "ecc_corrected"): 20_000 for number in range(8)}, past)) == 8

@@ -32,8 +32,8 @@ ON = ("SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd")
 CITE = Evidence("config", "ACSCtl 0x001d")
 
 
-def report(*said: Record, context: Context = "host", past: tuple[Observation, ...] = ()) -> Report:
-    return evaluate(assemble(said, Site(), NOW, past=past, context=context))
+def report(*records: Record, context: Context = "host", past: tuple[Observation, ...] = ()) -> Report:
+    return evaluate(assemble(records, Site(), NOW, past=past, context=context))
 
 
 CODES = frozenset(
@@ -53,13 +53,13 @@ CODES = frozenset(
 )
 
 
-def findings(*said: Record, **options: Any) -> list[Finding]:
+def findings(*records: Record, **options: Any) -> list[Finding]:
     """The findings with the codes of this file."""
-    return [one for one in report(*said, **options).findings if one.code in CODES]
+    return [one for one in report(*records, **options).findings if one.code in CODES]
 
 
-def told(*said: Record, **options: Any) -> list[tuple[str, str, str]]:
-    return [(one.code, one.subject, one.severity) for one in findings(*said, **options)]
+def summaries(*records: Record, **options: Any) -> list[tuple[str, str, str]]:
+    return [(one.code, one.subject, one.severity) for one in findings(*records, **options)]
 
 
 def port(address: str, parent: str, acs: tuple[str, ...] | None = ()) -> Pci:
@@ -110,9 +110,9 @@ REDIRECTED = [("pcie-acs-redirect", UP, "warning")]
     ],
 )
 def test_redirected_peers(node: Node, things: tuple[Record, ...], expected: list[tuple[str, str, str]]) -> None:
-    assert told(node, *below_a_switch(*things)) == expected
-    assert told(node, *below_a_switch(*things, acs=("SrcValid", "UpstreamFwd"))) == []
-    assert told(node, *below_a_switch(*things, acs=None)) == []
+    assert summaries(node, *below_a_switch(*things)) == expected
+    assert summaries(node, *below_a_switch(*things, acs=("SrcValid", "UpstreamFwd"))) == []
+    assert summaries(node, *below_a_switch(*things, acs=None)) == []
 
 
 def test_redirection_names_its_ports() -> None:
@@ -128,11 +128,11 @@ def test_redirection_names_its_ports() -> None:
 def test_gpus_on_separate_root_ports_meet_at_the_root_complex_in_any_case() -> None:
     ports = [port(f"0000:{n}0:01.0", f"pci0000:{n}0", ON) for n in (4, 6)]
     cards = [gpu(f"0000:{n}1:00.0", f"0000:{n}0:01.0") for n in (4, 6)]
-    assert told(METAL, *ports, *cards) == []
+    assert summaries(METAL, *ports, *cards) == []
     # Root ports of one root complex share a bridge, and no port.
     ports = [port(f"0000:40:0{n}.0", "pci0000:40", ON) for n in (1, 2)]
     cards = [gpu(f"0000:4{n}:00.0", f"0000:40:0{n}.0") for n in (1, 2)]
-    assert told(METAL, *ports, *cards) == []
+    assert summaries(METAL, *ports, *cards) == []
 
 
 def test_the_common_port_and_those_above_it_do_not_redirect() -> None:
@@ -143,12 +143,12 @@ def test_the_common_port_and_those_above_it_do_not_redirect() -> None:
     below = [port(uplinks[n], f"0000:17:0{n + 1}.0", None) for n in (0, 1)]
     leaves = [port(f"0000:{bus}:00.0", uplink, ()) for bus, uplink in zip(("19", "1d"), uplinks, strict=True)]
     cards = [gpu("0000:1a:00.0", "0000:19:00.0"), gpu("0000:1e:00.0", "0000:1d:00.0")]
-    assert told(METAL, *ports, *below, *leaves, *cards) == []
+    assert summaries(METAL, *ports, *below, *leaves, *cards) == []
     (found,) = findings(METAL, *ports, *below, port("0000:19:00.0", uplinks[0], ON), leaves[1], *cards)
     assert found.message.endswith("on at 0000:19:00.0")
 
 
-def test_access_control_that_nobody_could_read_is_not_judged() -> None:
+def test_unreadable_access_control_is_not_judged() -> None:
     lost = NotChecked(
         what="Pci.acs", subject="node", reason=Reason.PERMISSION, detail="users see 64 bytes", how="run as root"
     )
@@ -176,12 +176,12 @@ def alike(*requests: int | None, payload: int = 256) -> list[Pci]:
     ],
 )
 def test_one_function_that_asks_for_less(requests: tuple[int | None, ...], odd: list[str]) -> None:
-    assert told(METAL, *alike(*requests)) == [("pcie-path-bottleneck", address, "info") for address in odd]
+    assert summaries(METAL, *alike(*requests)) == [("pcie-path-bottleneck", address, "info") for address in odd]
 
 
-def test_functions_of_other_products_are_no_kin() -> None:
+def test_functions_of_other_products_are_not_compared() -> None:
     others = [replace(one, device=0x1234) for one in alike(512, 512)]
-    assert told(METAL, *others, replace(alike(128)[0], key="0000:99:00.0")) == []
+    assert summaries(METAL, *others, replace(alike(128)[0], key="0000:99:00.0")) == []
 
 
 def values(**known: str | None) -> list[Setting]:
@@ -221,7 +221,7 @@ GOVERNOR = [("cpu-governor", "node", "info")]
     ],
 )
 def test_values(known: dict[str, str | None], expected: list[tuple[str, str, str]]) -> None:
-    assert told(*FULL, *values(**known)) == expected
+    assert summaries(*FULL, *values(**known)) == expected
 
 
 def test_a_finding_says_both_values() -> None:
@@ -258,19 +258,19 @@ def test_a_finding_says_both_values() -> None:
     ],
 )
 def test_machines_that_want_it_so(machine: tuple[Record, ...], known: dict[str, str]) -> None:
-    assert told(*machine, *values(**known)) == []
+    assert summaries(*machine, *values(**known)) == []
 
 
 @pytest.mark.parametrize(("vendor", "package", "count"), [(0x1002, XEON, 1), (0x10DE, GRACE, 1), (0x10DE, XEON, 0)])
 def test_balancing_where_gpu_makers_warn_of_it(vendor: int, package: Package, count: int) -> None:
     card = replace(gpu(GPU_1, "pci0000:00"), vendor=vendor)
-    assert told(METAL, package, card, *values(numa_balancing="1")) == GOVERNOR * count
-    assert told(METAL, package, card, *values(numa_balancing="0")) == []
+    assert summaries(METAL, package, card, *values(numa_balancing="1")) == GOVERNOR * count
+    assert summaries(METAL, package, card, *values(numa_balancing="0")) == []
 
 
 def test_plain_gpus_side_by_side_want_no_translation() -> None:
     pair = (gpu(GPU_1, "pci0000:00"), gpu(GPU_2, "pci0000:80"))
-    assert told(METAL, XEON, *pair, *values(iommu="DMA")) == [("iommu-translation", "node", "warning")]
+    assert summaries(METAL, XEON, *pair, *values(iommu="DMA")) == [("iommu-translation", "node", "warning")]
 
 
 LOW = [("memlock-low", "node", "critical")]
@@ -288,9 +288,9 @@ LOW = [("memlock-low", "node", "critical")]
 )
 def test_locked_memory_of_a_job(limit: str, locks: str | None, expected: list[tuple[str, str, str]]) -> None:
     known = values(memlock=limit, locks_memory=locks)
-    assert told(*FULL, *known, context="job") == expected
-    assert told(*FULL, *known) == []
-    assert told(METAL, XEON, *known, context="job") == []  # no RDMA
+    assert summaries(*FULL, *known, context="job") == expected
+    assert summaries(*FULL, *known) == []
+    assert summaries(METAL, XEON, *known, context="job") == []  # no RDMA
 
 
 @pytest.mark.parametrize(
@@ -308,8 +308,8 @@ def test_a_container_that_cannot_place_memory(
 ) -> None:
     numa = [Numa(key=f"numa{n}", cpus=(n,)) for n in range(nodes)]
     known = values(seccomp=filter_, sets_memory_policy=nice)
-    assert told(*FULL, *numa, *known, context="job") == expected
-    assert told(*FULL, *numa, *known) == []
+    assert summaries(*FULL, *numa, *known, context="job") == expected
+    assert summaries(*FULL, *numa, *known) == []
 
 
 def test_outside_of_a_job_its_limits_are_one_gap() -> None:
@@ -334,9 +334,9 @@ def test_outside_of_a_job_its_limits_are_one_gap() -> None:
 def test_shared_memory_of_a_job(size: int | None, cards: int, expected: list[tuple[str, str, str]]) -> None:
     """A host too: its jobs without containers use its shared memory."""
     things = [gpu(address, "pci0000:00", GEFORCE) for address in (GPU_1, GPU_2)[:cards]]
-    assert told(METAL, *things, Mount(key="/dev/shm", size=size), context="job") == expected
+    assert summaries(METAL, *things, Mount(key="/dev/shm", size=size), context="job") == expected
     host = replace(METAL, container="")
-    assert told(host, *things, Mount(key="/dev/shm", size=size)) == expected
+    assert summaries(host, *things, Mount(key="/dev/shm", size=size)) == expected
 
 
 def test_the_limit_that_slurmd_hands_on_is_that_of_jobs() -> None:
@@ -345,7 +345,7 @@ def test_the_limit_that_slurmd_hands_on_is_that_of_jobs() -> None:
     seen = report(*FULL, *known)
     assert [gap for gap in seen.not_checked if gap.what == NOT_A_JOB.what] == []
     assert seen.checks["memlock-low"] is True
-    assert told(*FULL, *values(memlock="unlimited", memlock_slurmd="8388608")) == LOW
+    assert summaries(*FULL, *values(memlock="unlimited", memlock_slurmd="8388608")) == LOW
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_a_cpuset_that_hides_memory(
     nodes = [Numa(key=f"numa{n}", cpus=(n,), memory=1 << 36) for n in range(3)]
     cards = [gpu(GPU_1, "pci0000:00", numa=0), gpu(GPU_2, "pci0000:80", numa=1), gpu(NIC, "pci0000:c0", numa=2)]
     drivers = [Gpu(key="gpu0", address=GPU_1), Gpu(key="gpu1", address=GPU_2)]  # the third one is not the job's
-    assert told(METAL, *nodes, *cards, *drivers, *values(mems_allowed=allowed), context=context) == expected
+    assert summaries(METAL, *nodes, *cards, *drivers, *values(mems_allowed=allowed), context=context) == expected
 
 
 def seen(about: str, quantity: str, value: float, ago: float = 0) -> Observation:
@@ -386,13 +386,13 @@ def seen(about: str, quantity: str, value: float, ago: float = 0) -> Observation
 )
 def test_a_package_that_is_held_back(now: float, before: float | None, found: bool) -> None:
     past = (seen("package0", "throttle_time", before, 600),) if before is not None else ()
-    assert told(METAL, XEON, seen("package0", "throttle_time", now), past=past) == (
+    assert summaries(METAL, XEON, seen("package0", "throttle_time", now), past=past) == (
         [("cpu-throttled", "package0", "warning")] if found else []
     )
 
 
 def test_a_machine_that_just_booted_is_hot_for_a_moment() -> None:
-    assert told(replace(METAL, booted=NOW - 300), XEON, seen("package0", "throttle_time", 59)) == []
+    assert summaries(replace(METAL, booted=NOW - 300), XEON, seen("package0", "throttle_time", 59)) == []
 
 
 ERRORS = "host-memory-errors"
@@ -415,7 +415,7 @@ def test_errors_of_memory(
 ) -> None:
     past = (seen("mc0", "ce_count", before, 3600),) if before is not None else ()
     counts = (seen("mc0", "ce_count", corrected), seen("mc0", "ue_count", uncorrected), seen("mc1", "ue_count", 0))
-    assert told(METAL, *counts, past=past) == expected
+    assert summaries(METAL, *counts, past=past) == expected
 
 
 def test_counters_that_were_refused_are_gaps() -> None:

@@ -17,7 +17,7 @@ def test_labels_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ('"a-b" = "x"', "labels: 'a-b': names are letters, digits and underscores, and begin with no digit"),
         ('__name__ = "x"', "labels: '__name__': names are letters, digits and underscores, and begin with no digit"),
@@ -26,8 +26,8 @@ def test_labels_are_read() -> None:
         ("rack = 7", "labels: rack: expected str, got int"),
     ],
 )
-def test_others_are_refused(text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(told)):
+def test_others_are_refused(text: str, expected: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(expected)):
         read_site(f"[labels]\n{text}\n")
 
 

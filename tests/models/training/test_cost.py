@@ -73,12 +73,12 @@ def test_a_port_that_is_slower_than_its_finding_expects(healthy: Snapshot) -> No
     assert found == {"all_reduce": 1.0, "alltoall": 1.0, FABRIC: 2.0}
 
 
-def test_of_a_way_that_carries_nothing_no_number_is_said(healthy: Snapshot) -> None:
+def test_a_path_that_carries_nothing_has_no_factor(healthy: Snapshot) -> None:
     """No path avoids the dead link, because it is the memory of a GPU."""
     assert factors_of(healthy, [limited(**{"0000:1b:00.0/memory": 0.0})]) == {}
 
 
-def test_without_limits_nothing_is_said(healthy: Snapshot) -> None:
+def test_without_limits_there_are_no_factors(healthy: Snapshot) -> None:
     assert factors_of(healthy, []) == {}
     assert factors_of(healthy, [limited()]) == {}
     assert weigh(healthy, [limited(nothing=1.0)])[1] == Impact({}, "unknown"), "a limit of a link that no path has"
@@ -145,7 +145,7 @@ def test_a_checkpoint_by_the_rates_of_disks(healthy: Snapshot) -> None:
         ("bloom-176b,tp=8,dp=1", "memory"),
     ],
 )
-def test_what_cannot_be_told_is_not_checked(job: str, why: str) -> None:
+def test_jobs_without_a_known_cost_are_not_checked(job: str, why: str) -> None:
     report = evaluate(snapshot_of(NARROW, job))
     (gap,) = (one for one in report.not_checked if one.what == "impact")
     assert gap.why.startswith(f"{job}: {why}")

@@ -39,19 +39,19 @@ SLOW = set_fields(Port, "mlx5_3/1", rate=25e9)
 
 
 @pytest.mark.parametrize(
-    ("edits", "found", "told"),
+    ("edits", "found", "expected"),
     [
         ((), (8, 8, 50e9), ""),
         ((DOWN,), (8, 7, 50e9), "7 ports of 50 GB/s, not 8 of 50"),
         ((SLOW,), (8, 8, 46.875e9), "8 ports of 46.9 GB/s, not 8 of 50"),
     ],
 )
-def test_ports_of_the_fabric_as_found(edits: tuple[Edit, ...], found: tuple[int, int, float], told: str) -> None:
+def test_ports_of_the_fabric_as_found(edits: tuple[Edit, ...], found: tuple[int, int, float], expected: str) -> None:
     """Ports for management do not count."""
     machine = machine_as_found(snapshot("hgx-h100", *edits))
     assert shape(machine) == found
     assert machine
-    assert differences(TYPE, machine) == told
+    assert differences(TYPE, machine) == expected
 
 
 def test_gpus_as_found() -> None:

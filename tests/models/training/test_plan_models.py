@@ -91,7 +91,7 @@ def test_clusters_of_machine_types() -> None:
         ("mi300x-8", 2, "the rate of its NICs is not known; give it as --network"),
     ],
 )
-def test_clusters_that_nobody_knows(machine: str, nodes: int, says: str) -> None:
+def test_unknown_clusters(machine: str, nodes: int, says: str) -> None:
     with pytest.raises(UnknownValue, match=says):
         cluster(machine, nodes)
 

@@ -157,7 +157,7 @@ class Driver:
         return self._content
 
     def present(self) -> Sequence[int]:
-        """The GPUs that the driver has now. All else is said of a GPU by its place in this list of all."""
+        """The GPUs that the driver has now. All other data name a GPU by its place in the list of all GPUs."""
         gpus = self.setting("gpus")
         return range(gpus) if isinstance(gpus, int) else gpus
 

@@ -11,7 +11,7 @@ from linkgauge.models.site.schema import Site
 from linkgauge.probes.kernel_log.patterns import group_events
 
 NOW = 1.8e9
-Told = tuple[str, str, str]
+Summary = tuple[str, str, str]
 
 
 def log(*lines: str, last: float = NOW - 60) -> list[Record]:
@@ -19,15 +19,15 @@ def log(*lines: str, last: float = NOW - 60) -> list[Record]:
     return list(group_events(((last - len(lines) + 1 + n, line) for n, line in enumerate(lines)), "log"))
 
 
-def findings(*said: Record, origin: Origin = "live") -> list[Finding]:
+def findings(*records: Record, origin: Origin = "live") -> list[Finding]:
     """Of those that this log makes; what the machine itself is worth is the business of others."""
 
     def evaluated(what: list[Record]) -> list[Finding]:
         return apply_rules(assemble(what, Site(), NOW, origin=origin))[0]
 
-    quiet = {(one.code, one.subject) for one in evaluated([one for one in said if not isinstance(one, Event)])}
-    return [one for one in evaluated(list(said)) if (one.code, one.subject) not in quiet]
+    quiet = {(one.code, one.subject) for one in evaluated([one for one in records if not isinstance(one, Event)])}
+    return [one for one in evaluated(list(records)) if (one.code, one.subject) not in quiet]
 
 
-def told(*said: Record, origin: Origin = "live") -> list[Told]:
-    return [(one.code, one.subject, one.severity) for one in findings(*said, origin=origin)]
+def summaries(*records: Record, origin: Origin = "live") -> list[Summary]:
+    return [(one.code, one.subject, one.severity) for one in findings(*records, origin=origin)]

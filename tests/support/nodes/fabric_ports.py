@@ -30,16 +30,18 @@ GPU = Pci(
 )
 
 
-def findings(*said: Record, site: Site | None = None, past: tuple[Observation, ...] = ()) -> tuple[Finding, ...]:
-    return evaluate(assemble(said, site or Site(), NOW, past=past)).findings
+def findings(*records: Record, site: Site | None = None, past: tuple[Observation, ...] = ()) -> tuple[Finding, ...]:
+    return evaluate(assemble(records, site or Site(), NOW, past=past)).findings
 
 
-def told(*said: Record, site: Site | None = None, past: tuple[Observation, ...] = ()) -> list[tuple[str, str, str]]:
-    return [(one.code, one.subject, one.severity) for one in findings(*said, site=site, past=past)]
+def summaries(
+    *records: Record, site: Site | None = None, past: tuple[Observation, ...] = ()
+) -> list[tuple[str, str, str]]:
+    return [(one.code, one.subject, one.severity) for one in findings(*records, site=site, past=past)]
 
 
 def nic(number: int, **fields: object) -> list[Record]:
-    """An InfiniBand NIC with its port, Active at 400 Gb/s unless told otherwise."""
+    """An InfiniBand NIC with its port, Active at 400 Gb/s unless `fields` has other values."""
     address = f"0000:{number:02x}:00.0"
     up: dict[str, object] = {"state": "ACTIVE", "physical_state": "LinkUp", "rate": 50e9, "link_layer": "InfiniBand"}
     cites = dict.fromkeys(("state", "rate"), HERE)

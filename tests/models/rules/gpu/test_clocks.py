@@ -79,8 +79,8 @@ def test_whole() -> None:
     ],
 )
 def test_time_of_the_last_minute(quantity: str, seconds: float, expected: list[tuple[str, ...]]) -> None:
-    said = [*board(), counter("gpu3", quantity, 5000 + seconds)]
-    assert summaries(said, counter("gpu3", quantity, 5000, NOW - 60)) == expected
+    records = [*board(), counter("gpu3", quantity, 5000 + seconds)]
+    assert summaries(records, counter("gpu3", quantity, 5000, NOW - 60)) == expected
 
 
 def test_time_since_boot() -> None:
@@ -121,11 +121,11 @@ def test_limits(fields: dict[str, Any], message: str | None) -> None:
     )
 
 
-def test_what_was_set_for_all_is_said_once() -> None:
-    said = board()
+def test_a_setting_of_all_gpus_is_one_finding() -> None:
+    records = board()
     for number in range(8):
-        said = with_fields(said, f"gpu{number}", power_limit=500.0)
-    (found,) = findings(said)
+        records = with_fields(records, f"gpu{number}", power_limit=500.0)
+    (found,) = findings(records)
     assert (found.subject, found.location, found.message) == (
         "node",
         {},
@@ -138,10 +138,10 @@ def test_what_was_set_for_all_is_said_once() -> None:
 
 
 def test_a_clock_that_was_not_set_again() -> None:
-    said = board(application_clock=1095e6)
+    records = board(application_clock=1095e6)
     for number in (0, 1, 2, 4, 5, 6, 7):
-        said = with_fields(said, f"gpu{number}", application_clock=1410e6)
-    (found,) = findings(said)
+        records = with_fields(records, f"gpu{number}", application_clock=1410e6)
+    (found,) = findings(records)
     assert (found.code, found.subject, found.confidence, found.basis) == (
         "gpu-clocks-limited",
         address(3),
@@ -170,10 +170,10 @@ def test_a_clock_that_was_not_set_again() -> None:
 )
 def test_a_busy_gpu_at_a_low_clock_without_a_reason(fields: dict[str, Any], found: bool) -> None:
     """Also if all GPUs of the node have the same fault."""
-    said = board()
+    records = board()
     for number in range(8):
-        said = with_fields(said, f"gpu{number}", **{"clock": 396e6, "clock_reasons": (), **fields})
-    names = [one.subject_name for one in findings(said) if one.code == "gpu-clocks-limited"]
+        records = with_fields(records, f"gpu{number}", **{"clock": 396e6, "clock_reasons": (), **fields})
+    names = [one.subject_name for one in findings(records) if one.code == "gpu-clocks-limited"]
     assert [name and name.split(" (")[0] for name in names] == (
         [f"GPU gpu{number}" for number in range(8)] if found else []
     )

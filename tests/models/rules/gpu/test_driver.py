@@ -32,7 +32,7 @@ ITSELF = ("gpu-driver-failed", address(3), "critical", "likely")
 INIT = Event(key="init", kind="gpu init failed", subject=address(3), text="RmInitAdapter failed! (0x62)", at=NOW)
 
 
-def test_one_finding_for_a_driver_that_nobody_can_use() -> None:
+def test_one_finding_for_a_driver_that_does_not_work() -> None:
     (found,) = findings([BARE, MISMATCH, *BOUND])
     assert bare(found) == Finding(
         code="gpu-driver-failed",
@@ -55,7 +55,7 @@ def test_one_finding_for_a_driver_that_nobody_can_use() -> None:
     ]
 
 
-def test_a_driver_that_is_bound_to_nothing_is_said_once() -> None:
+def test_a_driver_without_bound_gpus_is_one_finding() -> None:
     unbound = function(0, driver=None)
     expected = [("gpu-driver-failed", address(0), "critical", "certain")]
     assert summaries([BARE, unbound, Driver(key="nvidia", failure="Driver Not Loaded")]) == expected
@@ -70,12 +70,14 @@ def test_a_driver_that_is_bound_to_nothing_is_said_once() -> None:
 
 
 def test_one_gpu_that_does_not_answer() -> None:
-    said = with_fields(board(), "gpu3", failure="no answer within 5 s", failure_reason=Reason.NO_ANSWER)
-    (found,) = findings(said)
+    records = with_fields(board(), "gpu3", failure="no answer within 5 s", failure_reason=Reason.NO_ANSWER)
+    (found,) = findings(records)
     assert (found.code, found.subject, found.severity, found.confidence) == (*ITSELF[:3], "certain")
     assert found.message == "GPU gpu3 cannot be used: no answer within 5 s"
     assert found.location == {"module_id": 4}
-    assert summaries(with_fields(said, address(3), lost=True)) == [("gpu-missing", address(3), "critical", "certain")]
+    assert summaries(with_fields(records, address(3), lost=True)) == [
+        ("gpu-missing", address(3), "critical", "certain")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_a_gpu_that_the_driver_holds_and_does_not_list() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "records",
     [
         with_fields(without(board(), "gpu3"), "gpu5", address=None),
         [
@@ -114,18 +116,18 @@ def test_a_gpu_that_the_driver_holds_and_does_not_list() -> None:
     ],
     ids=["one without address", "one refused", "nobody asked", "no count", "virtual function", "another address"],
 )
-def test_what_is_not_known_is_no_fault(said: list[Record]) -> None:
-    assert [one for one in summaries(said) if one[2] == "critical"] == []
+def test_what_is_not_known_is_no_fault(records: list[Record]) -> None:
+    assert [one for one in summaries(records) if one[2] == "critical"] == []
 
 
 def test_a_container_is_given_what_it_is_given() -> None:
-    said = [with_fields(board(), "node", container="docker")[0], replace(DRIVER, gpus=1), *BOUND, gpu(3)]
-    (found,) = findings(said)
+    records = [with_fields(board(), "node", container="docker")[0], replace(DRIVER, gpus=1), *BOUND, gpu(3)]
+    (found,) = findings(records)
     assert (found.severity, found.subject) == ("info", "node")
     assert found.message == "this container was given 1 of 8 GPUs of the machine; the others were not judged"
     assert (found.remedy or "").startswith("Nothing")
-    assert report_of(said).verdict == "ok"
-    nothing = report_of([*said[:1], Driver(key="nvidia", gpus=0), *BOUND])
+    assert report_of(records).verdict == "ok"
+    nothing = report_of([*records[:1], Driver(key="nvidia", gpus=0), *BOUND])
     assert (nothing.verdict, nothing.findings, len({one.subject for one in nothing.not_checked})) == ("unknown", (), 9)
 
 
@@ -138,13 +140,13 @@ def test_a_job_may_be_kept_from_gpus() -> None:
     ("allowed", "verdict"),
     [("0-15", "failed"), ("0,2-15", "unknown"), ("0-7", "unknown"), ("many", "failed"), (None, "failed")],
 )
-def test_who_is_bound_to_some_cpus_may_be_kept_from_some_gpus(allowed: str | None, verdict: str) -> None:
+def test_a_process_bound_to_some_cpus_may_not_see_all_gpus(allowed: str | None, verdict: str) -> None:
     numas = [Numa(key=f"numa{node}", cpus=tuple(range(8 * node, 8 * node + 8)), memory=1 << 36) for node in range(2)]
-    said = [*without(board(), "gpu3"), *numas, Setting(key="cpus_allowed", value=allowed)]
-    assert report_of(said).verdict == verdict
+    records = [*without(board(), "gpu3"), *numas, Setting(key="cpus_allowed", value=allowed)]
+    assert report_of(records).verdict == verdict
 
 
-def test_where_nobody_knows_whether_it_is_a_container() -> None:
+def test_it_is_unknown_whether_it_is_a_container() -> None:
     report = report_of(with_fields(without(board(), "gpu3"), "node", container=None))
     assert (report.verdict, report.findings) == ("unknown", ())
     assert ("Gpu", address(3)) in {(one.what, one.subject) for one in report.not_checked}

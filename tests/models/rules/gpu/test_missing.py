@@ -83,8 +83,8 @@ def test_the_board_shows_how_many_there_are_and_where_the_gap_is() -> None:
     ],
 )
 def test_boards(device: int, count: int, gpus: int, expected: list[tuple[str, ...]]) -> None:
-    said = [BARE, *(function(number) for number in range(gpus)), *switches(count, device)]
-    assert [one for one in summaries(said) if one[0] == "gpu-missing"] == expected
+    records = [BARE, *(function(number) for number in range(gpus)), *switches(count, device)]
+    assert [one for one in summaries(records) if one[0] == "gpu-missing"] == expected
 
 
 @pytest.mark.parametrize("node", [{"virtual": True}, {"virtual": None}, {"container": "docker"}])
@@ -118,7 +118,7 @@ def test_the_driver_lost_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "records",
     [
         [*with_fields(without(board(), "gpu3"), address(3), lost=True), LOST],
         [*with_fields(without(board(), "gpu3"), address(3), lost=True), Gpu(key="gpu3", failure="GPU is lost")],
@@ -128,13 +128,13 @@ def test_the_driver_lost_it() -> None:
     ],
     ids=["bus and driver", "driver knows no address", "driver alone", "driver and log", "log alone"],
 )
-def test_one_gpu_one_finding(said: list[Record]) -> None:
-    assert [one for one in summaries(said) if one[0] == "gpu-missing"] == [ITSELF]
+def test_one_gpu_one_finding(records: list[Record]) -> None:
+    assert [one for one in summaries(records) if one[0] == "gpu-missing"] == [ITSELF]
 
 
 def test_two_of_which_one_is_known_by_name() -> None:
-    said = [*without(board(), "gpu3", address(3), "gpu5", address(5)), XID_79]
-    assert sorted(one for one in summaries(said) if one[0] == "gpu-missing") == [ITSELF, NODE]
+    records = [*without(board(), "gpu3", address(3), "gpu5", address(5)), XID_79]
+    assert sorted(one for one in summaries(records) if one[0] == "gpu-missing") == [ITSELF, NODE]
 
 
 def test_the_log_alone() -> None:
@@ -143,17 +143,20 @@ def test_the_log_alone() -> None:
     assert (found.since, found.evidence) == ("2033-05-18T03:32:20Z", (Evidence("kernel log", XID_79.text or ""),))
 
 
-def test_a_log_that_nobody_may_read_is_no_gap() -> None:
+def test_a_log_without_read_permission_is_not_a_gap() -> None:
     hidden = NotChecked(what="Event", subject="node", reason=Reason.PERMISSION, detail="Operation not permitted")
     report = report_of([*board(), hidden])
     assert (report.verdict, report.checks["gpu-missing"]) == ("ok", True)
 
 
-def test_a_driver_that_nobody_could_ask_is_unknown() -> None:
+def test_a_driver_that_could_not_be_read_is_unknown() -> None:
     """Without our library or permission the verdict is never ok."""
-    said = [BARE, *(function(number) for number in range(8)), *switches()]
+    records = [BARE, *(function(number) for number in range(8)), *switches()]
     report = report_of(
-        [*said, NotChecked(what="Gpu", subject="node", reason=Reason.NOT_INSTALLED, detail="pynvml is not installed")]
+        [
+            *records,
+            NotChecked(what="Gpu", subject="node", reason=Reason.NOT_INSTALLED, detail="pynvml is not installed"),
+        ]
     )
     assert (report.verdict, report.findings) == ("unknown", ())
     assert {report.checks[code] for code in ("gpu-missing", "gpu-driver-failed")} == {False}
@@ -177,6 +180,6 @@ def test_no_nvidia_hardware_not_a_word() -> None:
     assert report.findings == ()
 
 
-def test_gpus_of_a_fact_that_cites_where_it_stood() -> None:
-    said = [BARE, DRIVER, function(0), gpu(0, failure="GPU is lost", cites={"failure": HERE})]
-    assert findings(said)[0].evidence == (HERE,)
+def test_a_finding_has_the_evidence_of_its_fact() -> None:
+    records = [BARE, DRIVER, function(0), gpu(0, failure="GPU is lost", cites={"failure": HERE})]
+    assert findings(records)[0].evidence == (HERE,)

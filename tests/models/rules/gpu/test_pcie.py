@@ -64,12 +64,12 @@ def test_cards_in_unequal_slots_may_be_meant_so() -> None:
 
 def test_speed_counts_at_work_only() -> None:
     assert summaries(board(pcie_speed=2.5e9)) == []
-    said = board(pcie_speed=16e9)
+    records = board(pcie_speed=16e9)
     for number in range(8):
-        said = with_fields(said, f"gpu{number}", **BUSY)
-    assert summaries(said) == [SLOW]
-    assert summaries(with_fields(said, "gpu3", clock_reasons=("idle",))) == []
-    assert summaries(with_fields(said, "gpu3", performance_state=8)) == []
+        records = with_fields(records, f"gpu{number}", **BUSY)
+    assert summaries(records) == [SLOW]
+    assert summaries(with_fields(records, "gpu3", clock_reasons=("idle",))) == []
+    assert summaries(with_fields(records, "gpu3", performance_state=8)) == []
 
 
 PORT = Pci(key="0000:00:01.0", parent="pci0000:00", pci_class=0x060400, vendor=0x8086, max_speed=32e9, max_width=16)
@@ -78,8 +78,8 @@ QEMU = replace(PORT, vendor=0x1B36, device=0x000C)
 
 
 def test_what_the_bus_has_judged_is_not_judged_again() -> None:
-    said = [PORT, *with_fields(board(pcie_width=8), address(3), **LINK)]
-    assert summaries(said) == [("pcie-link-narrow", address(3), "critical", "certain")]
+    records = [PORT, *with_fields(board(pcie_width=8), address(3), **LINK)]
+    assert summaries(records) == [("pcie-link-narrow", address(3), "critical", "certain")]
 
 
 def test_a_tree_that_a_hypervisor_made_up() -> None:
@@ -145,8 +145,8 @@ def test_windows(
 
 
 def test_a_window_below_those_of_its_equals() -> None:
-    said = with_fields(cards(4, *L40S, {**SMALL, "bar1": 64 * GIB}), "gpu2", bar1=256 * MIB)
-    (found,) = findings(said)
+    records = with_fields(cards(4, *L40S, {**SMALL, "bar1": 64 * GIB}), "gpu2", bar1=256 * MIB)
+    (found,) = findings(records)
     assert bare(found) == Finding(
         code="pcie-bar1-small",
         severity="warning",

@@ -68,7 +68,7 @@ def test_modes(fields: dict[str, Any], severity: str | None, message: str | None
     assert [(one.code, one.subject, one.severity, one.message) for one in found] == expected
 
 
-def test_of_two_that_differ_nobody_knows_which_is_wrong() -> None:
+def test_two_gpus_that_differ_are_no_finding() -> None:
     two = [replace(GPU, key="gpu0"), replace(GPU, key="gpu1", persistence=False)]
     assert summaries([BARE, *two]) == []
     other = replace(GPU, key="gpu2", name="NVIDIA A2", persistence=False)
@@ -77,13 +77,13 @@ def test_of_two_that_differ_nobody_knows_which_is_wrong() -> None:
 
 def test_error_correction_that_all_gpus_lack() -> None:
     """GPUs with HBM have ECC from the factory. Equal GPUs without ECC are no proof that it is meant so."""
-    said = board()
+    records = board()
     for number in range(8):
-        said = with_fields(said, f"gpu{number}", ecc=False, ecc_pending=False)
-    assert summaries(said) == [("gpu-mode", address(number), "info", "certain") for number in range(8)]
-    assert findings(said)[0].message == "GPU gpu0: ECC is off, not on as on a new H100 SXM5 80GB"
+        records = with_fields(records, f"gpu{number}", ecc=False, ecc_pending=False)
+    assert summaries(records) == [("gpu-mode", address(number), "info", "certain") for number in range(8)]
+    assert findings(records)[0].message == "GPU gpu0: ECC is off, not on as on a new H100 SXM5 80GB"
     ours = Machine(name="ours", source="the order", gpu="*H100*", gpus=8, ecc=False)
-    assert summaries(said, site=Site(machine=(ours,))) == []
+    assert summaries(records, site=Site(machine=(ours,))) == []
 
 
 def test_the_site_knows_the_modes() -> None:
@@ -118,10 +118,10 @@ def test_graphics_hold_memory_too() -> None:
 
 
 def test_memory_of_a_divided_gpu() -> None:
-    said = board(memory_used=40 << 30)
+    records = board(memory_used=40 << 30)
     for number in range(8):
-        said = with_fields(said, f"gpu{number}", mig=True)
-    assert summaries(said) == []
+        records = with_fields(records, f"gpu{number}", mig=True)
+    assert summaries(records) == []
 
 
 @pytest.mark.parametrize("container", ["docker", None])
@@ -145,10 +145,12 @@ def test_in_a_container_others_processes_are_not_seen(container: str | None) -> 
     ],
 )
 def test_the_first_step_names_mode_and_gpu(fields: dict[str, Any], step: str) -> None:
-    said = board()
+    records = board()
     for number in range(8):
-        said = with_fields(said, f"gpu{number}", ecc=True, ecc_pending=True, persistence=True, compute_mode="default")
-    steps = next(one.steps for one in findings(with_fields(said, "gpu3", **fields)) if one.subject == address(3))
+        records = with_fields(
+            records, f"gpu{number}", ecc=True, ecc_pending=True, persistence=True, compute_mode="default"
+        )
+    steps = next(one.steps for one in findings(with_fields(records, "gpu3", **fields)) if one.subject == address(3))
     assert steps[0] == step.format(address(3))
 
 
@@ -213,14 +215,14 @@ FIELDS = [name for name in Gpu.__struct_fields__ if name not in ("key", "cites",
 
 
 @given(st.sets(st.sampled_from(FIELDS)), st.integers(0, 7), st.booleans())
-def test_what_was_not_said_is_never_a_finding(unsaid: set[str], number: int, refused: bool) -> None:
-    said = with_fields(board(), f"gpu{number}", **dict.fromkeys(unsaid))
+def test_unknown_fields_are_never_a_finding(unsaid: set[str], number: int, refused: bool) -> None:
+    records = with_fields(board(), f"gpu{number}", **dict.fromkeys(unsaid))
     gaps = [
         NotChecked(what=f"Gpu.{name}", subject=f"gpu{number}", reason=Reason.LOST, detail="Unknown Error")
         for name in unsaid
         if refused
     ]
-    report = report_of([*said, *gaps])
+    report = report_of([*records, *gaps])
     assert [one for one in report.findings if one.code.startswith(("gpu-", "pcie-", "driver-"))] == []
 
 
@@ -265,8 +267,8 @@ SEEN = st.builds(
 def test_any_numbers_make_a_report(
     gpus: list[Gpu], seen: list[Observation], past: list[Observation], job: bool
 ) -> None:
-    said: list[Record] = [BARE, DRIVER, *(function(number) for number in range(2)), *gpus, *seen]
-    report = report_of(said, tuple(past), context="job" if job else None)
+    records: list[Record] = [BARE, DRIVER, *(function(number) for number in range(2)), *gpus, *seen]
+    report = report_of(records, tuple(past), context="job" if job else None)
     assert all(one.message and one.cause and one.evidence for one in report.findings)
     keys = [(one.code, one.subject) for one in report.findings if one.subject != "node"]
     assert len({gpu.address for gpu in gpus}) < len(gpus) or len(keys) == len(set(keys))
@@ -280,7 +282,7 @@ def test_of_a_name_alone_nothing_is_judged() -> None:
 def test_a_gpu_alone_of_another_maker() -> None:
     """Rules for NVIDIA GPUs do not apply to GPUs of other makers."""
     radeon = Gpu(key="gpu0", name="MI300X", address=address(0), memory=206_141_652_992, memory_used=300_000_000)
-    said = [Node(key="node", virtual=False, container=""), function(0, vendor=0x1002, driver="amdgpu"), radeon]
-    assert summaries(said) == []
-    assert summaries([*without(said, "gpu0"), Driver(key="amdgpu", version="6.8")]) == []
-    assert summaries([*said, gpu(1, address=None)]) == []
+    records = [Node(key="node", virtual=False, container=""), function(0, vendor=0x1002, driver="amdgpu"), radeon]
+    assert summaries(records) == []
+    assert summaries([*without(records, "gpu0"), Driver(key="amdgpu", version="6.8")]) == []
+    assert summaries([*records, gpu(1, address=None)]) == []

@@ -28,7 +28,7 @@ def metrics(*rates: tuple[int, int]) -> str:
     for number, (lane, link) in enumerate(rates):
         cells = " ".join("N/A" if number == peer else "1.5 GB" for peer in range(GPUS))
         lines += [f"GPU{number}   {addresses[number]} {lane} Gb/s  {link} Gb/s      XGMI"]
-        lines += [f" {way}   {cells}" for way in ("Read", "Write")]
+        lines += [f" {direction}   {cells}" for direction in ("Read", "Write")]
     return "\n".join(lines)
 
 

@@ -16,7 +16,7 @@ from linkgauge.models.facts.machine import Event, Service
 from linkgauge.models.facts.records import Record
 from linkgauge.models.facts.recovery import logged_action, recovery_action, release_of
 from linkgauge.probes.kernel_log.patterns import group_events
-from tests.support.nodes.event_logs import NOW, findings, log, told
+from tests.support.nodes.event_logs import NOW, findings, log, summaries
 from tests.support.nodes.gpu_facts import NOW as WHOLE
 from tests.support.nodes.gpu_facts import address, board, function
 from tests.support.nodes.gpu_facts import findings as evaluated
@@ -47,7 +47,7 @@ def changed(number: int, to: str) -> str:
         (141, "CUDA fast path", None),
     ],
 )
-def test_an_xid_that_nobody_describes_is_a_warning_with_its_line(code: int, text: str, severity: str | None) -> None:
+def test_an_undescribed_xid_is_a_warning_with_its_line(code: int, text: str, severity: str | None) -> None:
     found = findings(function(3), *log(line(3, code, text)))
     assert [(one.code, one.subject, one.severity) for one in found] == (
         [("gpu-xid", address(3), severity)] if severity else []
@@ -117,7 +117,7 @@ def test_a_request_for_the_whole_node_in_a_log_is_one_finding() -> None:
 
 
 def test_a_request_for_one_gpu_stays_with_it() -> None:
-    found = told(*(function(number) for number in range(8)), *log(changed(3, "0x1 (GPU Reset Required)")))
+    found = summaries(*(function(number) for number in range(8)), *log(changed(3, "0x1 (GPU Reset Required)")))
     assert found == [("gpu-xid", address(3), "critical")]
 
 
