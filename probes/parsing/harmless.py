@@ -74,9 +74,14 @@ def is_harmless(word: str, place: Place) -> bool:
     return all(_is_known(part, place) for part in _BETWEEN.split(word))
 
 
+def is_form(part: str) -> bool:
+    """Whether it is a number, a name that the kernel gives to a device, or too short to identify anything."""
+    return _PART.fullmatch(part) is not None
+
+
 def _is_known(part: str, place: Place) -> bool:
     words = known_words()
-    if not part or part.lower() in words or _PART.fullmatch(part):
+    if not part or part.lower() in words or is_form(part):
         return True
     if place == "state" and len(part) <= 20 and part.isascii() and part.isdecimal():
         return True
