@@ -33,15 +33,9 @@ def collect(source: Source, host: Host, records: list[Record] | None = None) -> 
         else:
             import logging
 
-<<<<<<< HEAD
-            logging.getLogger("linkgauge").exception("source %s broke off", source.name)
-            why = f"a fault in linkgauge itself: {type(bug).__name__}: {bug}"
-            records.extend(source.not_checked(Reason.FAULT, why, "report it, with a capture"))
-=======
             logging.getLogger("linkgauge").exception("source %s failed (bug in linkgauge)", source.name)
             why = f"a bug in linkgauge: {type(bug).__name__}: {bug}"
-            records.extend(gaps(source, Reason.FAULT, why, "report it, with a capture"))
->>>>>>> 5b7f73d0 (Plain words for the reasons of an unknown verdict and for our own bugs)
+            records.extend(source.not_checked(Reason.FAULT, why, "report it, with a capture"))
     moved = sum(one.value for one in records if isinstance(one, Observation) and one.quantity == "bytes_moved")
     run = Run(name=source.name, ok=ok, seconds=time.perf_counter() - start, bytes=int(moved), at=at)
     return (*records, run)

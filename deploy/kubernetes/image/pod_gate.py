@@ -17,7 +17,7 @@ from urllib.parse import quote
 from linkgauge.agent.gate import decision
 from linkgauge.agent.gate.decision import GateDecision
 from linkgauge.agent.inputs.site_file import BadInput
-from linkgauge.agent.kubernetes.cluster_api import MERGE, STRATEGIC, Cluster, ApiError, here
+from linkgauge.agent.kubernetes.cluster_api import MERGE, STRATEGIC, ApiError, Cluster, here
 from linkgauge.agent.kubernetes.node_condition import camel_case
 from linkgauge.models.site.gate import has_room
 
