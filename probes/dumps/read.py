@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from ...models.catalog.log_messages import KERNEL, PROGRAMS
+from ...models.facts.machine import Event
 from ...models.facts.reason import Reason
 from ...models.facts.records import Fact, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
@@ -135,7 +136,8 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
     known = int(bool(checks))
     for reader, part in split(name, text, at, READERS, origin):
         of_tool = reader is not None and reader.name not in _OF_PEOPLE
-        events: tuple[Record, ...] = () if reader and reader.name in _OWN_EVENTS else tuple(read_events(part, of_tool))
+        own = reader is not None and reader.name in _OWN_EVENTS
+        events: tuple[Record, ...] = () if own else tuple(_unexplained(read_events(part, of_tool), checks))
         events += tuple(read_iommu(part)) if reader is None or reader.name not in _OWN_IOMMU else ()
         events += tuple(read_boot_windows(part)) if reader is None or reader.name != "other_hosts" else ()
         events += tuple(read_driver_options(part))
@@ -157,6 +159,15 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
     if unknown or not (known or gaps):
         why, how = _unknown(unknown, known), None if known else _HOW
         yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=why, how=how)
+
+
+def _unexplained(events: Iterable[Event], checks: Sequence[Record]) -> Iterator[Event]:
+    """The events without the sentences in lines that a failed check has already explained."""
+    lines = {cite.source for one in checks if isinstance(one, Event) for cite in one.cites.values()}
+    for event in events:
+        of_check = any(cite.source in lines for cite in event.cites.values())
+        if not (of_check and (event.name or "").startswith("said-")):
+            yield event
 
 
 def _of_reader(reader: Reader, part: Part) -> Iterator[Record]:
