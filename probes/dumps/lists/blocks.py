@@ -61,8 +61,8 @@ def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
         elif pair and pair[1] == "" and _column(line) == 0:
             yield from _some(block)
             block, section = None, number if "gpu" in pair[0] else None
-        elif pair and block:
-            _add(block, pair, number, line)
+        elif pair and block and _add(block, pair, number, line):
+            continue
         elif line.strip():
             yield from _some(block)
             block = section = None
@@ -88,15 +88,19 @@ def _begins(pair: tuple[str, str], line: str, block: _Block | None) -> bool:
     return bool(_ITEM.match(line)) or seen
 
 
-def _add(block: _Block, pair: tuple[str, str], number: int, line: str) -> None:
+def _add(block: _Block, pair: tuple[str, str], number: int, line: str) -> bool:
+    """Add a value. False: the block has another value of this name, so the heading of a block is missing above."""
     column = _column(line)
     block.sections = [one for one in block.sections if one[0] < column]
     name = " ".join((*(above for _, above in block.sections), pair[0]))
     if pair[1] == "":
         block.sections.append((column, pair[0]))
+    elif any(cell.name == name and cell.value != pair[1] for cell in block.cells):
+        return False
     elif len(block.cells) < MOST_CELLS:
         block.cells.append(Cell(name, pair[1], number, line))
         block.end = number + 1
+    return True
 
 
 def _column(line: str) -> int:

@@ -18,7 +18,7 @@ from ..core.fields import FactCollector
 from ..core.part import Part
 from ..notes.device_fields import FIELDS, GPU_CLASS, add_fact, add_nic_link, keys_of
 from ..notes.statement import Statement, statement
-from ..notes.words import DEVICES, spelled, words
+from ..notes.words import DEVICES, MARK, spelled, words
 from .blocks import blocks
 from .item import NAMING, Cell, Item, Listed, device_in, is_product, kind_of
 from .objects import objects
@@ -26,8 +26,8 @@ from .tables import tables
 
 BEGIN = r"^Lists of devices:[ \t]*$"
 _MARKED = (  # as a fault. Zeros and denials are none
-    r"\b(?:fail\w{0,4}|err(?:or)?s?|degraded|bad|critical|warn\w{0,4}|alert|abnormal|unhealthy|wrong|mismatch|nok|faulty)\b"
-    r"|[✗✘❌⚠🔴]|>!<|!!|<<"
+    rf"{MARK}|\b(?:fail\w{{0,4}}|err(?:or)?s?|degraded|bad|critical|warn\w{{0,4}}|alert|abnormal|unhealthy|wrong|mismatch"
+    r"|nok|faulty)\b"
 )
 _NONE = r"[-–—. ]{0,8}|n/?a|none|null|unknown|\?|\[?not supported\]?"
 # Names that add nothing to a value that says what it is: "Link: Gen5 x16", "Throttle: HW Thermal Slowdown"
@@ -37,6 +37,7 @@ _NEUTRAL = (
 )
 _BRACKETS = str.maketrans("()[]", "    ")  # a word behind a bracket does not belong to a mark before it
 _SHORT_RATE = r"([0-9]{1,4}) ?G$"
+_ADDRESS = r"\b(?:pci|bdf|address|bus)\b(?![ _-]?(?:e|gen|link|width|speed))"
 _HOW = "paste the output of the tool that the list was made from"
 
 
@@ -91,9 +92,11 @@ def _take(found: FactCollector, part: Part, item: Item, cell: Cell) -> bool:
         if kind in ("gpu", "nic") and len(keys) == 1:
             found.add(Gpu if kind == "gpu" else Rdma, keys[0].partition("/")[0], cite, address=_address_of(item))
         return True
-    known = False
+    known, address = False, _address_of(item)
+    if address is None and any(ignoring_case(_ADDRESS).search(one.name) for one in item.cells):
+        return False  # the address is damaged
     for said in _statements(cell):
-        if kind == "nic" and add_nic_link(found, keys[0], _address_of(item), said, cite):
+        if kind == "nic" and add_nic_link(found, keys[0], address, said, cite):
             known = True
             continue
         values = FIELDS[kind](said)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from .item import MOST_CELLS, Cell, Item, Listed, is_device, item_of
+from .item import MOST_CELLS, NAMING, Cell, Item, Listed, is_device, item_of
 
 _LONGEST = 400  # characters of a line
 _BETWEEN = 3  # other lines within a table
@@ -105,4 +105,6 @@ def _below(heading: _Heading, line: str) -> list[tuple[str, str]] | None:
     for cell in _COLUMNS.finditer(line):
         place = max((at for at, start in enumerate(heading.starts) if start <= cell.start() + 1), default=0)
         found[place] = f"{found[place]} {cell[0]}" if place in found else cell[0]
-    return [(heading.names[place], text) for place, text in found.items()] if 0 in found else None
+    naming = [place for place, name in enumerate(heading.names) if NAMING.fullmatch(name)]
+    whole = all(place in found for place in (0, *naming))
+    return [(heading.names[place], text) for place, text in found.items()] if whole else None

@@ -14,6 +14,7 @@ from ....models.facts.machine import Pci
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
 from ...kernel_log.patterns import event_of
+from ...parsing.expressions import ignoring_case
 from ..core.fields import FactCollector
 from ..core.part import Part
 from ..lines.markup import cells_of
@@ -22,7 +23,7 @@ from .device_fields import FIELDS, GPU_CLASS, add_fact, add_nic_link, keys_of
 from .instead import ANY_LINE as INSTEAD
 from .instead import NAMELESS, instead, names_gpu
 from .statement import Statement, statement
-from .words import DEVICES, Word, clauses, spelled, words
+from .words import DEVICES, MARK, Word, clauses, spelled, words
 
 _DEVICE = "|".join(DEVICES.values())
 _VALUE = (
@@ -49,16 +50,22 @@ def read(part: Part) -> Iterator[Record]:
 
     Nothing if no line is understood: then it is no list of devices (split.py), unless its first line says so.
     """
-    found, unclear = FactCollector(), list[int]()
+    found, unclear, marked = FactCollector(), list[int](), list[int]()
     for number, line in part.lines():
         plain = spelled(cells_of(line).strip())
         if not any(map(str.isalnum, plain)) or re.match(BEGIN, plain) or event_of(plain):
             continue  # log_events.py reads the lines of a log
+        marked += [number] if ignoring_case(MARK).search(line) else []
         if not _take(found, plain, cite := part.cite(number, line)) and not _take_instead(
             found, plain, part.where(number), cite
         ):
             unclear.append(number)
     yield from found.records()
+    if marked and found.facts:
+        why = f"line {part.place(marked[0])} is marked as a fault, and the mark does not say of what"
+        yield NotChecked(
+            what="dump", subject=part.file, reason=Reason.INCOMPLETE, path=part.where(marked[0]), detail=why, how=_HOW
+        )
     if unclear and (found.facts or re.match(BEGIN, part.text)):
         more = f" and {len(unclear) - 1} more" if len(unclear) > 1 else ""
         yield NotChecked(

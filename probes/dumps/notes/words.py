@@ -95,6 +95,7 @@ _RESULT = re.compile(  # of a check, before its line: "[FAIL] gpu1 ..."
     r"|\[? ?(?:OK|PASS(?:ED)?|GOOD|FAIL(?:ED)?|ERROR|WARN(?:ING)?|BAD|CRIT(?:ICAL)?) ?[\]:])[ \t]{0,8}",
     re.IGNORECASE,
 )
+MARK = r"[✗✘❌⚠🔴]|>!<|!!|<<|\bFAIL(?:ED)?\b"  # of a fault
 _FOLDER = re.compile(rf"/sys/(?:bus/pci/devices|devices/[\w:./]{{1,200}})/(?={_BUS}(?:[: \t=]))", re.IGNORECASE)
 _OTHERS = re.compile(  # "..., the other seven GPUs are at x16"
     r"[,;.(]?[ ]{0,3}(?:(?:while|and|but|whereas)[ ])?(?:the[ ]|all[ ]){0,2}(?:others?|rest|remaining)(?![\w])"
