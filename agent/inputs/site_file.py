@@ -41,7 +41,10 @@ def site(path: str | None, ignore: Sequence[str] = (), job: str | None = None, g
         _check_codes(known.ignore, f"{where}: [ignore]")
         _check_codes(known.gate.codes or (), f"{where}: [gate]")
         _check_job(known.job, f"{where}: job", known)
-        environment.add(os.environ, known.environment)
+        try:
+            environment.add(os.environ, known.environment)
+        except ValueError as wrong:  # the locale has no bytes for a letter
+            raise BadInput(f"{where}: environment: {wrong}") from None
         known = _placed(known, where)
     ignored = dict(_ignored(text) for text in ignore)
     _check_codes(ignored, "--ignore")

@@ -30,10 +30,27 @@ def read_tables(text: str | bytes, kind: type[T]) -> T:
 
 def in_tables(raw: Any, kind: type[T]) -> T:
     """The struct from tables that are already parsed. ValueError as in `read_tables`."""
+    if (path := _zero_byte(raw)) is not None:
+        raise ValueError(": ".join((*_names(raw, path), "a text with a zero byte is no path, name or value")))
     try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as wrong:
         raise ValueError(_located(raw, kind, str(wrong))) from None
+
+
+def _zero_byte(raw: Any) -> list[str | int] | None:
+    """The keys and indexes of the first text with a zero byte. No path, variable or argument of Linux can have one."""
+    todo: list[tuple[Any, list[str | int]]] = [(raw, [])]
+    while todo:
+        value, path = todo.pop()
+        if isinstance(value, str) and "\0" in value:
+            return path
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, one in inner:
+            if isinstance(key, str) and "\0" in key:
+                return path
+            todo.append((one, [*path, key]))
+    return None
 
 
 def _refusal(raw: Any, kind: Any) -> str | None:

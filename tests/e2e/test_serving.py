@@ -90,7 +90,8 @@ def test_what_it_imports(root: Path, tmp_path: Path) -> None:
 
 
 def test_a_new_configuration_and_a_bad_one(root: Path, tmp_path: Path) -> None:
-    config = tmp_path / "linkgauge.toml"
+    config, site = tmp_path / "linkgauge.toml", tmp_path / "site.toml"
+    site.write_text('[environment]\nPATH = "/tmp:\\u0000"\n')
     with service("--root", str(root), *options(tmp_path, FAST)) as one:
         one.until("READY=1")
         for text, line in (
@@ -101,6 +102,10 @@ def test_a_new_configuration_and_a_bad_one(root: Path, tmp_path: Path) -> None:
             (
                 'cycle = "2s"\nsite = "/none"',
                 f"not reloaded, .* stays in force: {config}: site = /none: No such file",
+            ),
+            (
+                f'cycle = "2s"\nsite = "{site}"',
+                f"not reloaded, .* stays in force: {config}: site = {site}: environment: PATH: .*zero byte",
             ),
             ('cycle = "2s"\nweb = "/none"', "not reloaded, .* stays in force: .*/none"),
             ('cycle = "2s"\n[push]\nnvsentinel = "unix:///none/x.sock"\n', "reloaded"),

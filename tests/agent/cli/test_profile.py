@@ -217,7 +217,7 @@ def test_it_is_read_again_as_it_was() -> None:
 @given(
     st.floats(0, 1e18, exclude_min=True),
     st.lists(st.floats(1e6, 1e18), min_size=3, max_size=3).map(sorted),
-    st.lists(st.text()),
+    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"))),
 )
 def test_any_rates_and_words_are_read_again(port: float, rates: list[float], words: list[str]) -> None:
     low, typical, high = rates

@@ -162,3 +162,19 @@ def test_any_text_is_a_site_or_one_sentence(lines: list[str]) -> None:
     except ValueError as wrong:
         found = str(wrong)
     assert isinstance(found, Site) or (found and "`" not in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('[environment]\nPATH = "/tmp:\\u0000"\n', "environment: PATH: "),
+        ('places = ["/a", "/b\\u0000"]\n', "places 2: "),
+        ('[labels]\n"ra\\u0000ck" = "r7"\n', "labels: "),
+        (f'[[machine]]\n{OURS}vendor = "a\\U00000000"\n', "machine 1 (ours): vendor: "),
+    ],
+)
+def test_a_zero_byte(text: str, where: str) -> None:
+    """No path, variable or argument can have one: each call of the system with it would raise an error."""
+    with pytest.raises(ValueError, match="zero byte") as wrong:
+        read_site(text)
+    assert str(wrong.value).startswith(f"{where}a text with a zero byte")
