@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -67,7 +69,7 @@ def gate(
 
     The command uses the last result of `linkgauge serve` and measures nothing. Exit code 0: open, a job may start; 2:
     closed, no job may start. The table [gate] of the site file lists the findings that close the gate. By default, the
-    gate stays open, and this command prints what would close it.
+    gate stays open, and this command prints what would close it. If the site file has an error, the gate is open.
     """
     if strict + counted + slurm > 1:
         raise click.UsageError("--strict, --counted and --slurm exclude each other: give one of them")
@@ -79,7 +81,9 @@ def gate(
         from ..state.acceptance import folder_of
 
         folder = folder_of("/", state_dir)
-        state = decide(site, folder, strict, _measured(fabric, _name(node), folder))
+        further = _measured(fabric, _name(node), folder)
+        with _open_without_site():
+            state = decide(site, folder, strict, further)
     closed, text = state.closed, str(state)
     if counted and closed:
         from ..slurm.health_check import record_of
@@ -88,6 +92,23 @@ def gate(
         text = text if closed else f"open until the health check has counted drained nodes; it is {text}"
     click.echo(text)
     raise SystemExit(CLOSED if closed else 0)
+
+
+@contextmanager
+def _open_without_site() -> Iterator[None]:
+    """If the site file has an error, say so and end with the exit code of an open gate.
+
+    The same file is on all nodes: with any other exit code, a mistake in it could stop all jobs.
+    """
+    from ...exporters.text.terminal import safe
+    from ..inputs.site_file import BadInput
+
+    try:
+        yield
+    except BadInput as wrong:
+        click.echo(safe(f"Error: {wrong}"), err=True)
+        click.echo("open, because the site file has an error")
+        raise SystemExit(0) from None
 
 
 def _name(node: str | None) -> str:
@@ -119,7 +140,9 @@ def _health_check(site: str | None, state_dir: str | None, fabric: str | None, n
         from ..state.acceptance import folder_of
 
         folder = folder_of("/", state_dir)
-        state = decide(site, folder, further=_measured(fabric, name, folder))
+        further = _measured(fabric, name, folder)
+        with _open_without_site():
+            state = decide(site, folder, further=further)
         for _ in range(1 if fabric is None else _TRIES):
             limit = until if fabric is None else time.monotonic() + _OF_A_TRY
             check = Check(decision=state, slurm=Slurm(program=scontrol, until=limit), node=name, folder=folder)
