@@ -111,6 +111,10 @@ class Commands(click.Group):
             traceback.print_exc()
             click.echo("This is a bug in linkgauge: please report it, with a capture.", err=True)
             sys.exit(OUR_BUG)
+        from ...exporters.text.terminal import safe
+
+        # It may have the names of files, which can contain escape sequences. Click declares the message as final.
+        vars(error)["message"] = safe(error.message)
         with suppress(OSError):  # standard error may be a file on a full disk
             error.show()
         sys.exit(BAD_INPUT)

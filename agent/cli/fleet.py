@@ -99,8 +99,10 @@ def _analysis(paths: tuple[str, ...], url: str | None, *files: str | None) -> Ab
 
 
 def _warn(analysis: Analysis) -> None:
+    from ...exporters.text.terminal import safe
+
     for one in analysis.skipped[:_MOST_SKIPPED]:
-        click.echo(f"Warning: {one.file}: {one.why}: skipped", err=True)
+        click.echo(safe(f"Warning: {one.file}: {one.why}: skipped"), err=True)
     if len(analysis.skipped) > _MOST_SKIPPED:
         click.echo(f"Warning: {len(analysis.skipped) - _MOST_SKIPPED} more files are no reports: skipped", err=True)
 

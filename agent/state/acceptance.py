@@ -123,4 +123,6 @@ def _why(content: bytes, wrong: Exception) -> str:
 
 
 def _warn(path: str, why: str) -> None:
-    print(f"Warning: {path}: {why}; the acceptance of this node is not used", file=sys.stderr)
+    from ...exporters.text.terminal import safe  # imported only on an error
+
+    print(safe(f"Warning: {path}: {why}; the acceptance of this node is not used"), file=sys.stderr)

@@ -69,5 +69,7 @@ def _read(folder: str) -> Stored | None:
         why = getattr(refused, "strerror", None) or str(refused)
         if isinstance(refused, PermissionError):
             why += " (only for root and the group linkgauge)"
-        print(f"Warning: {path}: {why}; the inventory of this node is not used", file=sys.stderr)
+        from ...exporters.text.terminal import safe  # imported only on an error
+
+        print(safe(f"Warning: {path}: {why}; the inventory of this node is not used"), file=sys.stderr)
         return None

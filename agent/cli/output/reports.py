@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ....exporters.text.terminal import safe
 from ....models.diagnosis.ignored import unmatched
 from ....models.inventory.snapshot import Snapshot
 from ....models.report import Context, Report
@@ -150,7 +151,7 @@ def warn_unread_dumps(snapshot: Snapshot) -> None:
     """Print on standard error which dumps could not be read, for commands that print no report."""
     for lost in snapshot.not_checked:
         if lost.what == "dump":
-            print(f"{lost.subject}: {lost.why}", file=sys.stderr)
+            print(safe(f"{lost.subject}: {lost.why}"), file=sys.stderr)
 
 
 def warn_forced(session: Session) -> None:
@@ -163,7 +164,7 @@ def warn_unmatched(snapshot: Snapshot, report: Report) -> None:
     """Print on standard error which entries of [ignore] and --ignore match no finding."""
     unused = unmatched(snapshot, report.findings)
     for entry, why in list(unused.items())[:_MOST]:
-        print(f"Warning: ignore {entry}: {why}", file=sys.stderr)
+        print(safe(f"Warning: ignore {entry}: {why}"), file=sys.stderr)
     if len(unused) > _MOST:
         print(f"Warning: {len(unused) - _MOST} more entries of [ignore] match no finding", file=sys.stderr)
 
