@@ -40,22 +40,67 @@ class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     ignored: dict[str, float] = {}  # entry of [ignore] -> when it matched a finding last
 
 
+class Lock:
+    """The lock of a state folder. It ends when it is closed, and with the process."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._path = folder, os.path.join(folder, _LOCK)
+        self._descriptor: int | None = None
+        self._failure = ""  # the last one that was logged
+
+    def take(self) -> None:
+        """Lock the folder. Raises OSError, and BadInput if another service has locked it."""
+        descriptor = _opened_lock(self._folder)
+        try:
+            _lock(descriptor, self._folder)
+        except BadInput:
+            os.close(descriptor)
+            raise
+        self.close()
+        self._descriptor = descriptor
+
+    def renew(self) -> None:
+        """Lock the folder again if it was deleted or replaced. A failure is logged once."""
+        if self._descriptor is None or _is_at(self._descriptor, self._path):
+            return
+        try:
+            self.take()
+        except (OSError, BadInput) as refused:
+            failure = f"{self._path}: {getattr(refused, 'strerror', None) or refused}: the folder is not locked"
+            if failure != self._failure:
+                _log.warning(failure)
+            self._failure = failure
+        else:
+            _log.warning("%s: the folder or its lock was deleted: the service writes its files again", self._folder)
+            self._failure = ""
+
+    def close(self) -> None:
+        """Release the lock."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor = None
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    """Whether the path still leads to the open file."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+    except OSError:
+        return False
+
+
 @contextmanager
-def exclusive(folder: str) -> Iterator[None]:
+def exclusive(folder: str) -> Iterator[Lock]:
     """Lock the folder, so that two services do not overwrite each other's state. Raises BadInput if it is locked."""
+    lock = Lock(folder)
     try:
-        descriptor = _opened_lock(folder)
-    except OSError:  # `save` reports a folder that cannot be written to
-        yield
-        return
-    try:
-        _lock(descriptor, folder)
-        _sweep(folder)
-        with suppress(OSError):
+        with suppress(OSError):  # `save` reports a folder that cannot be written to
+            lock.take()
+            _sweep(folder)
             close_to_others(folder)
-        yield
+        yield lock
     finally:
-        os.close(descriptor)  # releases the lock, as does any end of the process
+        lock.close()
 
 
 def _opened_lock(folder: str) -> int:

@@ -162,11 +162,11 @@ class Daemon:
             self._log_once(path, None)
 
     def _write_inventory(self, before: Memory) -> None:
-        """Write the inventory file if a device came, went or changed."""
-        reference, last = self.memory.inventory, self.memory.last
-        if reference is None or last is None or (reference is before.inventory and last is before.last):
+        """Write the inventory file if a device came, went or changed, or if the file was deleted."""
+        reference, last, path = self.memory.inventory, self.memory.last, os.path.join(self.folder, inventory_file.FILE)
+        same = reference is before.inventory and last is before.last and os.path.exists(path)
+        if reference is None or last is None or same:
             return
-        path = os.path.join(self.folder, inventory_file.FILE)
         try:
             inventory_file.write(self.folder, reference, last)
         except OSError as refused:

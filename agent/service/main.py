@@ -106,7 +106,7 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
     logs.configure(config.log, config.log_format)
     folder = acceptance.folder_of(options.root, options.state_dir)
     with ExitStack() as stack:
-        stack.enter_context(checkpoint.exclusive(folder))
+        lock = stack.enter_context(checkpoint.exclusive(folder))
         memory = _memory(options, folder, host)
         stale, cycle = stale_findings(memory.histories), seconds(config.cycle)
         pages = Pages(site.labels, config.detail, cycle, findings=stale, gate=site.gate)
@@ -129,7 +129,7 @@ def _serve(options: ServeOptions, signals: _Signals) -> None:
         daemon.redfish.configure(_controller(options, config), seconds(config.redfish.every))
         _log.info("serving http://%s:%d/metrics", *server.address[:2])
         try:
-            _run(daemon, host, workers, traffic, signals, options, server)
+            _run(daemon, lock, host, workers, traffic, signals, options, server)
         finally:
             notify("STOPPING=1")
             daemon.hang_guard.close()
@@ -163,6 +163,7 @@ def _serving(options: ServeOptions, config: Config, pages: Pages) -> AbstractCon
 
 def _run(
     daemon: Daemon,
+    lock: checkpoint.Lock,
     host: Guarded,
     workers: Workers,
     traffic: PortTraffic,
@@ -173,6 +174,7 @@ def _run(
     """Run cycles until a signal ends the service."""
     relax_garbage_collection()
     while not signals.end:
+        lock.renew()
         _run_cycle(daemon, host)
         _wait(daemon, workers, traffic, signals)
         if signals.reload:

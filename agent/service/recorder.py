@@ -31,6 +31,8 @@ class Recorder:
         """Add a report. Returns the path of the file, and why it could not be written."""
         path = os.path.join(folder, FILE)
         try:
+            if not os.path.exists(path):  # deleted: a new file begins
+                self.close()
             self._writer = self._writer or Writer(folder)
             self._writer.add(report, at, memory.measured)
             if memory.last:
