@@ -21,6 +21,7 @@ DEVICES = "sys/bus/pci/devices"
 ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 NO_ATTRIBUTES = "the kernel shows no link attributes"
 NEEDS_ATTRIBUTES = "Linux 4.13 or later, with all of sysfs"
+_MOUNT = "mount sysfs at /sys; for --root, at sys below the root of the host"
 _BUILT = {"max_speed": "max_link_speed", "max_width": "max_link_width"}
 _NOW = {"speed": "current_link_speed", "width": "current_link_width"}
 
@@ -43,11 +44,20 @@ def read_pci_links(host: Host) -> Iterator[Record]:
 
 
 def function_folders(host: Host) -> tuple[Mapping[str, str], list[NotChecked]]:
-    """Return the sysfs folder of each function, by address, and a NotChecked for each unresolved one."""
+    """Return the sysfs folder of each function, by address, and a NotChecked for each unresolved one.
+
+    Without any function nothing says whether the machine has links: /sys may not be mounted. Dumps have other sources.
+    """
     try:
         addresses = [name for name in host.list(DEVICES) if PCI_ADDRESS.fullmatch(name)]
     except Unreadable as refusal:
         return {}, [refusal.missed("Pci", "node", DEVICES)]
+    if not addresses and host.origin != "dumps":
+        why = "no PCI function is there: /sys is not mounted, or the machine has no PCI bus"
+        missing = NotChecked(
+            what="Pci", subject="node", reason=Reason.NOT_INSTALLED, path=DEVICES, detail=why, how=_MOUNT
+        )
+        return {}, [missing]
     folders: dict[str, str] = {}
     refused: list[NotChecked] = []
     for address in addresses:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...models.facts.machine import Node
 from ...models.facts.reason import Reason
-from ...models.facts.records import Record
+from ...models.facts.records import NotChecked, Record
 from ..host.host import Host, Unreadable
 from ..kernel_log.ring_buffer import STAT
 from ..parsing.parsers import cpu_list, word
@@ -28,6 +28,8 @@ _FIELDS = {
     "asset_tag": f"{_DMI}/chassis_asset_tag",
     "boot_id": BOOT_ID,
 }
+_OF_PROC = frozenset({"hostname", "kernel", "boot_id", "booted"})  # fields that every kernel shows in /proc
+_MOUNT = "mount procfs at /proc; for --root, at proc below the root of the host"
 # Names of virtual machines: start of the vendor, part of the product, hypervisor.
 _VIRTUAL = (
     ("Amazon EC2", "", "Amazon Nitro"),
@@ -74,6 +76,9 @@ def read_node(host: Host) -> Iterator[Record]:
         reading.set(hypervisor=(marked or named) if named == "QEMU" else named or cloud or marked)
     reading.set(container=container(host))
     yield from reading.records()
+    if host.origin != "dumps" and reading.absent.issuperset(_OF_PROC):
+        why = "no file of /proc is there: it is not mounted, or only its folders of processes"
+        yield NotChecked(what="Node", subject="node", reason=Reason.INCOMPLETE, path="proc", detail=why, how=_MOUNT)
 
 
 def _number_of_cpus(text: str) -> int:

@@ -376,7 +376,10 @@ def test_what_every_function_has_is_missed(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_pci(tmp_path: Path) -> None:
-    assert said(tmp_path, {}) == []
+    """Without a PCI function the verdict must not be ok: /sys may not be mounted."""
+    (missing,) = said(tmp_path, {})
+    assert isinstance(missing, NotChecked)
+    assert (missing.what, missing.subject, missing.reason) == ("Pci", "node", Reason.NOT_INSTALLED)
     (tmp_path / "sys").symlink_to("sys")
     assert read(Live(str(tmp_path))) == [
         NotChecked(

@@ -25,8 +25,27 @@ X86_GUEST = X86.replace("vme", "vme hypervisor")
 ARM = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n"
 
 
+UNMOUNTED = NotChecked(
+    what="Node",
+    subject="node",
+    reason=Reason.INCOMPLETE,
+    path="proc",
+    detail="no file of /proc is there: it is not mounted, or only its folders of processes",
+    how="mount procfs at /proc; for --root, at proc below the root of the host",
+)
+
+
 def read(files: Mapping[str, Entry]) -> list[Record]:
-    return [replace(said, cites={}) if isinstance(said, Node) else said for said in read_node(tree(files))]
+    """What is read from these files, which are a small part of /proc."""
+    records = [one for one in read_node(tree(files)) if one != UNMOUNTED]
+    return [replace(said, cites={}) if isinstance(said, Node) else said for said in records]
+
+
+@pytest.mark.parametrize("name", ["proc/sys/kernel/hostname", "proc/sys/kernel/osrelease", "proc/stat", BOOT_ID])
+def test_without_proc_the_node_is_a_gap(name: str) -> None:
+    assert UNMOUNTED in list(read_node(tree({CPUINFO: X86})))
+    assert UNMOUNTED not in list(read_node(tree({name: "1"})))
+    assert UNMOUNTED not in list(read_node(tree({name: UnreadableFile(errno.EACCES, "Permission denied")})))
 
 
 def dmi(vendor: str, product: str) -> Mapping[str, str]:
