@@ -30,6 +30,7 @@ def report_of_job(found: Found, options: JobOptions, site: str | None, ignore: S
     log = read_files(found.files)
     if found.others:
         log.problems["other files, not of the NCCL Inspector"] += found.others
+    log.unread.update(found.unread)
     hosts = {member.host for one in log.communicators.values() for member in one.members.values()}
     machines = cluster(ClusterSpec(options.machine, max(1, len(hosts)), site=site)) if options.machine else None
     report = evaluate_job(log, time.time(), rows, machines, known)

@@ -10,11 +10,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ...probes.host.entries import Entry, Folder, Link, UnreadableFile
+from ...probes.calls.bounded_read import read_up_to
+from ...probes.host.entries import Entry, Folder, Link, UnreadableFile, free_name
 from ...probes.host.recorded import Copied, Recorded
 from ...probes.host.texts import BIGGEST, TOO_BIG, decoded, text_of
 
-STDIN = "-"
+STDIN, _STDIN_NAME = "-", "standard input"
+_WAITS = UnreadableFile(None, "the file waits for data or for another program: save its text in another file first")
 CAPTURE = "linkgauge capture "  # start of the first line of a capture
 # Folders of /sys. hwloc-gather-topology, sosreports and tar copy them unchanged.
 _OF_SYS = ("bus/", "class/", "devices/", "block/", "firmware/", "fs/", "kernel/", "module/")
@@ -25,23 +27,52 @@ _IN_TREE = re.compile(r"((?:[^/]+/)*?)(sys|proc)/(.*)", re.DOTALL)
 def read_dumps(paths: Sequence[str]) -> Recorded:
     """Read all files below the paths. Names are relative to a single folder, else they begin with the given path.
 
-    A file that cannot be read becomes an entry with the reason. Raises OSError if a given path does not exist, and
-    ValueError with a message if a given archive cannot be read.
+    A file or folder that cannot be read becomes an entry with the reason. Raises OSError if a given path does not
+    exist, and ValueError with a message if a given archive cannot be read.
     """
     entries: dict[str, Entry] = {}
-    for path in paths:
+    numbers: dict[str, int] = {}
+    for path, label in _labels(paths).items():
         if path == STDIN:
-            entries["standard input"] = decoded(sys.stdin.buffer.read(BIGGEST + 1))
+            files = [(label, decoded(sys.stdin.buffer.read(BIGGEST + 1)))]
         elif os.path.isdir(path):
-            files, folder = list(_of_folder(path)), os.path.basename(os.path.normpath(path))
-            tree = folder == "sys" and any(name.startswith(_OF_SYS) for name, _ in files)  # the /sys of a machine
-            before = "" if len(paths) == 1 and not tree else f"{folder}/"
-            entries.update((f"{before}{name}", entry) for name, entry in files)
+            inner = list(_of_folder(path))
+            tree = label.endswith("sys") and any(name.startswith(_OF_SYS) for name, _ in inner)  # the /sys of a machine
+            before = "" if len(paths) == 1 and not tree else f"{label}/"
+            files = [(f"{before}{name}", entry) for name, entry in inner]
         else:
-            entries.update(_of_file(os.path.basename(path) or path, path, named=True))
-    recorded = Recorded(int(time.time()), entries)
+            files = list(_of_file(label, path, named=True).items())
+        for name, entry in files:
+            entries[free_name(entries, name, numbers)] = entry
+    recorded = Recorded(int(time.time()), _with_parents(entries))
     recorded.origin = "dumps"
     return recorded
+
+
+def _labels(paths: Sequence[str]) -> Mapping[str, str]:
+    """A name for each path, each path once: its last part, with as many folders before it as tell it from the others.
+
+    A file cannot replace another one in the result, whatever their names are.
+    """
+    places = {path: _STDIN_NAME if path == STDIN else os.path.abspath(path) for path in paths}
+    given = {place: path for path, place in reversed(places.items())}
+    return {path: _short(place, given) for place, path in reversed(given.items())}
+
+
+def _short(place: str, places: Iterable[str]) -> str:
+    """The shortest end of a path that no other one of these paths has."""
+    parts, others = place.split("/"), [f"/{one}" for one in places if one != place]
+    ends = ("/".join(parts[-number:]) for number in range(1, len(parts)))
+    return next((end for end in ends if not any(one.endswith(f"/{end}") for one in others)), place.strip("/") or place)
+
+
+def _with_parents(entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """The entries, and every folder above them."""
+    inside = {**entries}
+    for name in entries:
+        while (name := name.rpartition("/")[0]) not in inside:
+            inside[name] = Folder()
+    return inside
 
 
 def machine_prefixes(entries: Iterable[str]) -> tuple[str, ...]:
@@ -60,27 +91,27 @@ def machine_at(entries: Mapping[str, Entry], prefixes: Sequence[str]) -> Recorde
     head, machines = prefixes[0], tuple(prefixes)
     beside = {name: entry for name, entry in entries.items() if not name.startswith(machines)}
     own = {name.removeprefix(head): entry for name, entry in entries.items() if name.startswith(head)}
-    inside = {**beside, **own}
-    for name in [*inside]:  # add every parent folder
-        while (name := name.rpartition("/")[0]) not in inside:
-            inside[name] = Folder()
-    return Copied(int(time.time()), inside)
+    inside, numbers = dict(own), dict[str, int]()
+    for name, entry in beside.items():
+        inside[name if isinstance(entry, Folder) else free_name(inside, name, numbers)] = entry
+    return Copied(int(time.time()), _with_parents(inside))
 
 
 def has_pci(machine: Recorded) -> bool:
-    """Whether the files include the PCI functions, so that the machine can be evaluated as from its own /sys."""
-    return any(name.startswith(_OF_PCI) for name in machine.entries)
+    """Whether the files include the PCI functions, so that the machine can be evaluated as from its own /sys.
 
-
-def with_dumps(machine: Recorded, entries: Mapping[str, Entry]) -> Recorded:
-    """A capture, and dumps of the same machine."""
-    both = Recorded(machine.taken, {**entries, **machine.entries}, machine.calls)
-    both.origin = machine.origin
-    return both
+    A folder of /sys that this user may not read may hold them.
+    """
+    return any(
+        name.startswith(_OF_PCI) or (isinstance(entry, Folder) and entry.refused and name.startswith("sys/"))
+        for name, entry in machine.entries.items()
+    )
 
 
 def _of_folder(folder: str) -> Iterator[tuple[str, Entry]]:
-    for here, folders, names in os.walk(folder):
+    """The files below a folder, and the folders that cannot be read. Raises OSError for the folder itself."""
+    refused: list[OSError] = []
+    for here, folders, names in os.walk(folder, onerror=refused.append):
         for name in (*(one for one in folders if os.path.islink(os.path.join(here, one))), *names):
             path = os.path.join(here, name)
             shown = os.path.relpath(path, folder)
@@ -90,22 +121,22 @@ def _of_folder(folder: str) -> Iterator[tuple[str, Entry]]:
                 yield from _of_file(shown, path).items()
         if not folders and not names:
             yield os.path.relpath(here, folder), Folder()
+    for error in refused:
+        if error.filename == folder:
+            raise error
+        yield os.path.relpath(error.filename, folder), Folder(UnreadableFile(error.errno, error.strerror or str(error)))
 
 
 def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
     """A file, or the members of an archive. `named`: the user gave this path, so errors are raised."""
     try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            return {name: UnreadableFile(None, "not a plain file")}
-        if status.st_size > BIGGEST:
-            return {name: TOO_BIG}
-        with open(path, "rb") as file:
-            content = file.read(BIGGEST + 1)
+        content = _content(path)
     except OSError as error:
         if named:
             raise
         return {name: UnreadableFile(error.errno, error.strerror or str(error))}
+    if isinstance(content, UnreadableFile):
+        return {name: content}
     if content.startswith(CAPTURE.encode()):
         return {name: decoded(content)}
     from ...probes.dumps.core.archives import is_archive, unpack  # slow to import
@@ -118,3 +149,27 @@ def _of_file(name: str, path: str, named: bool = False) -> Mapping[str, Entry]:
         if named:
             raise
         return {name: UnreadableFile(None, str(wrong))}
+
+
+def _content(path: str) -> bytes | UnreadableFile:
+    """The content of a plain file. Raises OSError.
+
+    /proc/kmsg and trace_pipe wait for data and have no end, and another program can hold a file with a lease. Without
+    blocking, both give EAGAIN.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):  # to open a device can start it
+        return UnreadableFile(None, "not a plain file")
+    try:
+        with open(path, "rb", buffering=0, opener=_without_blocking) as file:
+            if os.fstat(file.fileno()).st_size > BIGGEST:
+                return TOO_BIG
+            content = read_up_to(file.fileno(), BIGGEST)
+            if len(content) <= BIGGEST:  # read_up_to returns what is there: is it all?
+                os.read(file.fileno(), 1)
+    except BlockingIOError:
+        return _WAITS
+    return content
+
+
+def _without_blocking(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 
@@ -16,25 +17,30 @@ _ENDINGS = (".log", ".json", ".jsonl", ".txt", ".prom")  # of files in a folder
 
 
 class Found(Struct, frozen=True):
-    """The files of the Inspector, and the number of other files beside them."""
+    """The files of the Inspector, the number of other files beside them, and why files and folders were not read."""
 
     files: tuple[tuple[str, Form], ...]
     others: int
+    unread: tuple[str, ...] = ()  # one reason for each
 
 
 def found_in(paths: Sequence[str]) -> Found:
     """The Inspector's files in these files and folders."""
-    names = [name for path in paths for name in _files(path)]
+    refused: list[OSError] = []
+    names = [name for path in paths for name in _files(path, refused)]
     forms = [(name, form_of(name)) for name in names]
     files = tuple((name, form) for name, form in forms if form is not None)
-    return Found(files, len(names) - len(files))
+    closed = sum(form is None and os.path.isfile(name) and not os.access(name, os.R_OK) for name, form in forms)
+    unread = (*(one.strerror or str(one) for one in refused), *[os.strerror(errno.EACCES)] * closed)
+    return Found(files, len(names) - len(files) - closed, unread)
 
 
-def _files(path: str) -> Iterator[str]:
+def _files(path: str, refused: list[OSError]) -> Iterator[str]:
+    """The files at a path; `refused` gets the errors of folders that cannot be listed."""
     if not os.path.isdir(path):
         yield path
         return
-    for folder, _, names in sorted(os.walk(path)):
+    for folder, _, names in sorted(os.walk(path, onerror=refused.append)):
         yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith(_ENDINGS))
 
 

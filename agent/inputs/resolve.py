@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from ...models.facts.reason import Reason
 from ...models.facts.records import NotChecked, Record
 from ...probes.calls.child import Children
-from ...probes.host.entries import Entry, Folder, UnreadableFile
-from ...probes.host.host import Host
+from ...probes.host.entries import Entry, Folder, Link, UnreadableFile
+from ...probes.host.host import Host, exists
 from ...probes.host.live import Live
 from ...probes.host.recorded import Recorded, Replayed, parse
+from ...probes.host.texts import BINARY
 from ..measuring.session import NOTHING, MeasurementOptions, Session
 from ..pipeline.registry import SOURCES, TOOLS
 from ..pipeline.source import Source
@@ -79,7 +80,7 @@ def from_paths(paths: Sequence[str]) -> Input:
         raise BadInput(f"--from {error.filename or shown}: {error.strerror}") from None
     except ValueError as wrong:
         raise BadInput(f"--from {shown}: {wrong}") from None
-    files = {name: entry for name, entry in collected.entries.items() if not isinstance(entry, Folder)}
+    files = {name: entry for name, entry in collected.entries.items() if not isinstance(entry, Folder) or entry.refused}
     if not files:
         raise BadInput(f"--from {shown}: the folder is empty: put dumps into it (output of nccl-tests ...)")
     if len(files) == 1 and len(paths) == 1 and not os.path.isdir(paths[0]):
@@ -87,32 +88,34 @@ def from_paths(paths: Sequence[str]) -> Input:
     captures = sorted(name for name, entry in files.items() if _is_capture(entry))
     prefixes = dump_files.machine_prefixes(collected.entries)
     if captures:
-        return _capture_and_dumps(files, captures, prefixes)
+        return _capture_and_dumps(collected, files, captures, prefixes)
     return _tree(collected, prefixes) if prefixes else Input(collected, _dumps(sorted(files)))
 
 
-def _capture_and_dumps(files: Mapping[str, Entry], captures: Sequence[str], prefixes: Sequence[str]) -> Input:
-    """A capture, and dumps of the same machine. Further captures and trees are of other machines."""
+def _capture_and_dumps(
+    collected: Recorded, files: Mapping[str, Entry], captures: Sequence[str], prefixes: Sequence[str]
+) -> Input:
+    """A capture, and dumps of the same machine. Further captures and trees are of other machines.
+
+    A dump may have the name of a file in the capture, so the two are not merged.
+    """
     name, *others = captures
     text = files[name]
     try:
         machine = parse(f"{text}\n")
     except ValueError as wrong:
         raise BadInput(f"--from {name}: {wrong}") from None
-    dumps = {path: one for path, one in files.items() if path not in captures and not path.startswith(tuple(prefixes))}
+    dumps = sorted(path for path in files if path not in captures and not _is_of_machine(path, prefixes))
     left = tuple(_other_machine(other, name) for other in (*others, *prefixes))
-    return Input(dump_files.with_dumps(machine, dumps), (*SOURCES, *_dumps(sorted(dumps)), *left))
+    return Input(machine, (*SOURCES, *_dumps(dumps, Recorded(machine.taken, collected.entries)), *left))
 
 
 def _tree(collected: Recorded, prefixes: Sequence[str]) -> Input:
     """The files of a machine, and dumps beside them. A sosreport has a few files of /sys, and the PCI functions from
     lspci: its dumps are parts of a machine.
     """
-    from ...probes.dumps import read
-
     machine = dump_files.machine_at(collected.entries, prefixes)
-    texts = {name: entry for name, entry in machine.entries.items() if isinstance(entry, str)}
-    others = [name for name, text in texts.items() if _is_dump(name) or _is_log(name) and read.recognise(text)]
+    others = [name for name, entry in machine.entries.items() if _is_wanted(machine, name, entry)]
     if others and not dump_files.has_pci(machine):
         machine.origin = "dumps"
     left = tuple(_other_machine(head, prefixes[0]) for head in prefixes[1:] if not head.startswith(prefixes[0]))
@@ -136,11 +139,20 @@ def _is_capture(entry: Entry) -> bool:
     return isinstance(entry, str) and entry.startswith(dump_files.CAPTURE)
 
 
-def _dumps(names: Iterable[str]) -> tuple[Source, ...]:
-    """One source for each dump file. Its host is the folder of the dumps."""
+def _dumps(names: Iterable[str], folder: Host | None = None) -> tuple[Source, ...]:
+    """One source for each dump file. It reads from the folder; by default that is the host of the report."""
     from ...probes.dumps.read import read_dump
 
-    return tuple(Source("dump", partial(read_dump, name)) for name in names)
+    return tuple(
+        Source("dump", partial(_read_in, folder, name) if folder else partial(read_dump, name)) for name in names
+    )
+
+
+def _read_in(folder: Host, name: str, host: Host) -> Iterator[Record]:
+    from ...probes.dumps.read import read_dump
+
+    del host
+    yield from read_dump(name, folder)
 
 
 def _other_machine(head: str, evaluated: str) -> Source:
@@ -150,8 +162,32 @@ def _other_machine(head: str, evaluated: str) -> Source:
 def _not_covered(head: str, evaluated: str, host: Host) -> Iterator[Record]:
     why = f"these files are of another machine than those below {evaluated}; a report covers one machine"
     yield NotChecked(
-        what="dump", subject=head, reason=Reason.OTHER_CONTEXT, detail=why, how="pass the files of this machine alone"
+        what="dump",
+        subject=head or ".",
+        reason=Reason.INCOMPLETE,
+        detail=why,
+        how="pass the files of one machine alone",
     )
+
+
+def _is_of_machine(path: str, prefixes: Iterable[str]) -> bool:
+    """Whether the file belongs to a tree at one of the prefixes. A tree at "" leaves the dumps beside it."""
+    return any(path.startswith(head) and (head or not _is_dump(path)) for head in prefixes)
+
+
+def _is_wanted(machine: Recorded, name: str, entry: Entry) -> bool:
+    """Whether a file beside a machine's own files is a dump: one that is read, or one that is named as unread.
+
+    Binary files and broken links are usual among the logs of a machine; other files that cannot be read are named.
+    """
+    from ...probes.dumps.read import recognise
+
+    if isinstance(entry, str):
+        return _is_dump(name) or (_is_log(name) and recognise(entry))
+    refused = entry.refused if isinstance(entry, Folder) else entry
+    if isinstance(refused, UnreadableFile):
+        return _is_dump(name) or (_is_log(name) and refused != BINARY)
+    return isinstance(entry, Link) and _is_dump(name) and not exists(machine, name)
 
 
 def _is_dump(name: str) -> bool:

@@ -25,7 +25,7 @@ def verdict(
 
     unknown: a vital check was wanted but not possible; a source failed by its own fault, so its result is missing (not
     for dumps); a symptom was seen but not its cause; a finding is stale; or nothing could be checked. Instead of ok,
-    also: a part of a dump was not read, two sources disagree on a state, or a driver reports a fault in unknown words.
+    also: a part of the input was not read, two sources disagree on a state, or a driver reports an unknown fault.
     A recorded machine that shows only processors gives `unknown`. `measurement-invalid` does not count as a check. A
     check or a log line that can only give information is no evidence that faults are absent.
     """

@@ -26,7 +26,7 @@ class Reason(str, Enum):
     NOT_SUPPORTED = "not-supported"  # the kernel, the driver or the device has no such function
     UNREADABLE = "unreadable"  # a read failed, or the text makes no sense
     EXHAUSTED = "exhausted"  # linkgauge or the machine has no free file descriptor; that says nothing about the node
-    INCOMPLETE = "incomplete"  # a dump is cut off, or its reader left out a part of it
+    INCOMPLETE = "incomplete"  # a part of the input is missing, cut off or was not read
     CONTRADICTED = "contradicted"  # two sources disagree on a state
     OTHER = "other"  # none of the above; also records of versions without a reason
 

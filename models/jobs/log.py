@@ -108,6 +108,7 @@ class JobLog(Struct):
 
     communicators: dict[str, Communicator] = field(default_factory=dict)
     problems: Counter[str] = field(default_factory=Counter)  # what -> lines or files
+    unread: Counter[str] = field(default_factory=Counter)  # reason -> files and folders that were not read
     versions: set[str] = field(default_factory=set)  # of the format
     jobs: set[str] = field(default_factory=set)  # Slurm's numbers
     clocks: dict[str, tuple[float, float]] = field(default_factory=dict)  # host -> first and last time that it wrote

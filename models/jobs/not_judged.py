@@ -30,6 +30,9 @@ def gaps_of(
 def _problems(log: JobLog) -> Iterator[NotChecked]:
     for what, count in sorted(log.problems.items()):
         yield NotChecked(what="job", subject="lines", reason=Reason.UNREADABLE, detail=f"{count} {what}")
+    for why, count in sorted(log.unread.items()):
+        detail = f"{count} files or folders could not be read: {why}"
+        yield NotChecked(what="job", subject="files", reason=Reason.INCOMPLETE, detail=detail)
     if (apart := _clock_difference(log)) is not None:
         detail = f"the clocks of its hosts differ by at least {apart:.0f} s; the times of dumps are not compared"
         yield NotChecked(what="job", subject="clocks", reason=Reason.OTHER, detail=detail)

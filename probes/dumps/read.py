@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -70,20 +71,26 @@ def read_dump(name: str, host: Host) -> Iterator[Record]:
     try:
         text = host.read(name)
     except Unreadable as refusal:
-        reason = Reason.UNREADABLE if refusal.code is None else refusal.reason
-        yield NotChecked(what="dump", subject=printable, reason=reason, detail=refusal.why, how=refusal.how)
+        if refusal.code != errno.EISDIR:  # the files of a folder behind a link are read under their own names
+            yield _unread(printable, refusal.why, refusal.how)
         return
     if text is None:
         why = "a symbolic link whose target is missing or outside the folder"
-        yield NotChecked(
-            what="dump", subject=printable, reason=Reason.NOT_INSTALLED, detail=why, how="copy the file into the folder"
-        )
+        yield _unread(printable, why, "copy the file into the folder")
         return
     yield from read_text(printable, text, host.now())
 
 
+def _unread(name: str, why: str, how: str | None) -> NotChecked:
+    """The gap of a whole file or folder. It prevents the verdict ok, unlike lines in no known format."""
+    return NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=why, how=how)
+
+
 def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     """The records in a text with this name. `at` is the time at which it was read, in seconds since 1970."""
+    if not text:  # archives can have thousands of empty files
+        yield _unknown_text(name, [], 0)
+        return
     if len(text) > LONGEST:
         yield from _records(name, text, at)
         return
@@ -157,8 +164,7 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
         yield from _damage(whole, origin)
         yield from _pieces(whole, origin)
     if unknown or not (known or gaps):
-        why, how = _unknown(unknown, known), None if known else _HOW
-        yield NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=why, how=how)
+        yield _unknown_text(name, unknown, known)
 
 
 def _unexplained(events: Iterable[Event], checks: Sequence[Record]) -> Iterator[Event]:
@@ -209,7 +215,13 @@ def _of_whole_records(part: Part) -> Iterator[Record]:
     yield from read_drives(part)
 
 
-def _unknown(parts: list[Part], known: int) -> str:
+def _unknown_text(name: str, parts: Sequence[Part], known: int) -> NotChecked:
+    """The gap of these parts, or of the whole text."""
+    why, how = _unknown(parts, known), None if known else _HOW
+    return NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=why, how=how)
+
+
+def _unknown(parts: Sequence[Part], known: int) -> str:
     if not known:
         return "not in a known format"
     ranges = [f"{part.place(0)}" if part.place(0) == part.last else f"{part.place(0)}-{part.last}" for part in parts]

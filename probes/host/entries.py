@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -31,3 +32,15 @@ Entry: TypeAlias = str | UnreadableFile | Link | Folder  # str: the text of a fi
 NOT_RECORDED = UnreadableFile(None, "was not recorded")
 UNASKED = Link(NOT_RECORDED)  # a name in a folder that no source read
 UNLISTED = Folder(NOT_RECORDED)
+
+
+def free_name(taken: Container[str], name: str, last: dict[str, int]) -> str:
+    """The name, with a number if it is taken, so that no entry replaces another one.
+
+    `last` has the last number of each name: in an archive, a hundred thousand files may have the same name.
+    """
+    number = last.get(name, 1)
+    while (free := f"{name} ({number})" if number > 1 else name) in taken:
+        number += 1
+    last[name] = number
+    return free

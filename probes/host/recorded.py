@@ -122,7 +122,18 @@ def _names(paths: Iterable[str]) -> dict[str, Names]:
 
 
 class Copied(Recorded):
-    """The files of a machine in a folder or an archive. Nothing can be called, as under `--root`."""
+    """The files of a machine in a folder or an archive. Nothing can be called, as under `--root`.
+
+    A folder that could not be read hides every path below it: they may exist.
+    """
+
+    def _entry(self, real: str) -> str | UnreadableFile | Folder | None:
+        entry, above = super()._entry(real), real
+        while entry is None and above:
+            above = above.rpartition("/")[0]
+            if isinstance(hidden := self.entries.get(above), Folder) and hidden.refused:
+                raise Unreadable(real, hidden.refused.code, hidden.refused.why)
+        return entry
 
     def call(self, what: str, *args: str, deadline: float) -> Iterator[Record]:
         how = "run on the machine itself, or make a capture of it"

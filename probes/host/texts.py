@@ -8,7 +8,7 @@ from .entries import Entry, UnreadableFile
 
 BIGGEST = 256 << 20  # bytes of one file: the capture of a large node has a few MB, a log of weeks some hundred MB
 TOO_BIG = UnreadableFile(None, f"larger than {BIGGEST >> 20} MB, the limit of captures and dumps")
-_BINARY = UnreadableFile(None, "a binary file; captures and dumps are text")
+BINARY = UnreadableFile(None, "a binary file; captures and dumps are text")
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})  # control characters that do not occur in text
 _MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _HEAD = 4096  # bytes
@@ -22,13 +22,18 @@ def decoded(content: bytes) -> Entry:
     if codec := _MARKS.get(head[:2]) or _utf_16(head):
         return content.decode(codec, "replace").removeprefix("\ufeff").rstrip()
     if len(head) - len(head.translate(None, _CONTROLS)) > len(head) // 20:  # logs of crashed machines have some zeros
-        return _BINARY
+        return BINARY
     return plain(content)
 
 
 def text_of(path: str, content: bytes) -> Entry:
     """The text of a file in a folder or an archive. Files of a copied /sys or /proc are read as from the kernel."""
-    return plain(content) if re.match(r"(?:.*/)?(?:sys|proc)/", path) and len(content) <= BIGGEST else decoded(content)
+    return plain(content) if is_of_kernel(path) and len(content) <= BIGGEST else decoded(content)
+
+
+def is_of_kernel(path: str) -> bool:
+    """Whether the path is one of a copied /sys or /proc."""
+    return re.match(r"(?:.*/)?(?:sys|proc)/", path) is not None
 
 
 def plain(content: bytes) -> str:

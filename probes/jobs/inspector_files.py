@@ -22,7 +22,9 @@ _METRICS = (b"nccl_bus_bandwidth_gbs{", b"nccl_p2p_bus_bandwidth_gbs{", b"nccl_c
 def form_of(path: str) -> Form | None:
     """The format of the file; None: it is no output of the Inspector, or it cannot be read."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        status = os.stat(path)
+        # A file of the kernel has no size, and a read of /proc/kmsg waits and removes what it reads.
+        if not stat.S_ISREG(status.st_mode) or not status.st_size:
             return None
         with open(path, "rb") as file:
             head = file.read(_HEAD)
@@ -34,7 +36,7 @@ def form_of(path: str) -> Form | None:
 
 
 def read_files(paths: Sequence[tuple[str, Form]]) -> JobLog:
-    """Read all files into one log. A file that cannot be read, or not to its end, is one of its problems."""
+    """Read all files into one log. The log counts the files that cannot be read, or not to their end."""
     log = JobLog()
     for path, form in paths:
         try:
@@ -42,7 +44,7 @@ def read_files(paths: Sequence[tuple[str, Form]]) -> JobLog:
                 _read(file, os.path.basename(path), form, log)
             log.files += 1
         except OSError as refused:
-            log.problems[f"files that could not be read ({refused.strerror})"] += 1
+            log.unread[refused.strerror or str(refused)] += 1
     return log
 
 

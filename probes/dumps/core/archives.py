@@ -15,11 +15,11 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
-from ...host.entries import Entry, Folder, Link, UnreadableFile
-from ...host.texts import text_of
+from ...host.entries import Entry, Folder, Link, UnreadableFile, free_name
+from ...host.texts import is_of_kernel, text_of
 
 MOST_BYTES = 256 << 20  # of all unpacked files together; sosreports contain some tens of MB of text
 MOST_FILES = 100_000  # /sys of a large node has some ten thousand files
@@ -62,9 +62,11 @@ def unpack(name: str, content: bytes) -> dict[str, Entry]:
     """The contents of an archive by path: texts, links, empty folders, and refused entries. ValueError: the reason why
     it is unreadable.
 
-    If the archive is truncated, the result has the files before the damage and one refused entry with the reason.
+    If the archive is truncated, the result has the files before the damage and one refused entry with the reason. Two
+    different members of one name are two files. Of a file of /sys or /proc the last one is used, as by tar.
     """
     entries: dict[str, Entry] = {}
+    numbers: dict[str, int] = {}
     left = MOST_BYTES
     try:
         for path, entry in _members(name, content):
@@ -75,18 +77,41 @@ def unpack(name: str, content: bytes) -> dict[str, Entry]:
                 raise TooMuch(f"holds more than {MOST_FILES} files")
             clean = posixpath.normpath("/" + path).lstrip("/")
             if ".." in path.split("/") or path.startswith("/"):
-                entries[clean or "a path to nowhere"] = UnreadableFile(
-                    None, f"its path is outside the archive: {path[:100]}"
-                )
+                outside = free_name(entries, clean or "a path to nowhere", numbers)
+                entries[outside] = UnreadableFile(None, f"its path is outside the archive: {path[:100]}")
             elif clean:
-                entries[clean] = text_of(clean, entry) if isinstance(entry, bytes) else entry
+                read = text_of(clean, entry) if isinstance(entry, bytes) else entry
+                same = is_of_kernel(clean) or entries.get(clean, read) in (read, Folder())
+                entries[clean if same else free_name(entries, clean, numbers)] = read
     except TooMuch:
         raise
     except _BROKEN as broken:
         if not entries:
             raise ValueError(f"unreadable archive: {broken or type(broken).__name__}") from None
-        entries["where the archive breaks off"] = UnreadableFile(None, f"the archive is truncated: {broken}")
-    return entries
+        end = free_name(entries, "where the archive breaks off", numbers)
+        entries[end] = UnreadableFile(None, f"the archive is truncated: {broken}")
+    return _plainly_named(entries)
+
+
+def _plainly_named(entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """The entries, with the names of compressed files as without compression, unless another file has that name."""
+    plain: dict[str, str] = {}
+    taken = {*entries}
+    for name, entry in entries.items():
+        short = _plain_name(name) if isinstance(entry, str) else name
+        if short not in taken:
+            plain[name] = short
+            taken.add(short)
+    return {plain.get(name, name): _followed(name, entry, plain) for name, entry in entries.items()}
+
+
+def _followed(name: str, entry: Entry, plain: Mapping[str, str]) -> Entry:
+    """The entry; a link to a renamed file leads to its new name."""
+    if isinstance(entry, Link) and isinstance(entry.target, str):
+        folder, target = posixpath.dirname(entry.target), posixpath.join("/", posixpath.dirname(name), entry.target)
+        if new := plain.get(posixpath.normpath(target).lstrip("/")):
+            return Link(posixpath.join(folder, posixpath.basename(new)))
+    return entry
 
 
 class _Limited(io.BufferedIOBase):
@@ -122,7 +147,7 @@ def _check_count(number: int) -> None:
         raise TooMuch(f"holds more than {_MEMBERS_A_FILE * MOST_FILES} entries")
 
 
-def _members(name: str, content: bytes) -> Iterator[tuple[str, bytes | Link | Folder]]:
+def _members(name: str, content: bytes) -> Iterator[tuple[str, bytes | Link | Folder | UnreadableFile]]:
     if content.startswith(_ZSTD):
         raise ValueError("zstd is not supported: unpack the file first (zstd -d)")
     if content.startswith(_ZIP):
@@ -135,25 +160,28 @@ def _members(name: str, content: bytes) -> Iterator[tuple[str, bytes | Link | Fo
     if head[257:262] == b"ustar":
         yield from _tar_members(_Limited(stream, len(content)))
     elif opener:
-        yield _plain_name(name), _read_all(_Limited(stream, len(content)))
+        yield posixpath.basename(name), _read_all(_Limited(stream, len(content)))
     else:
         raise ValueError("unknown archive format")
 
 
-def _tar_members(stream: _Limited) -> Iterator[tuple[str, bytes | Link | Folder]]:
+def _tar_members(stream: _Limited) -> Iterator[tuple[str, bytes | Link | Folder | UnreadableFile]]:
     with tarfile.open(fileobj=stream, mode="r|") as archive:
         for number, member in enumerate(archive):
             _check_count(number)
             archive.members = []  # type: ignore[attr-defined]  # tarfile keeps all members, which a stream cannot read again
-            if member.issym() or member.islnk():
-                target = member.linkname if member.issym() else f"/{member.linkname}"
-                yield member.name, Link(target)
+            if member.issym():
+                yield member.name, Link(member.linkname)
+            elif member.islnk():  # its target is a path from the root of the archive
+                yield member.name, Link(posixpath.relpath(f"/{member.linkname}", posixpath.dirname(f"/{member.name}")))
             elif member.isdir():
                 yield member.name, Folder()
             elif member.isfile() and member.issparse() and (file := archive.extractfile(member)):
-                yield _decompressed(member.name, _read_all(file))
+                yield member.name, _decompressed(_read_all(file))
             elif member.isfile():
-                yield _decompressed(member.name, _content(archive.fileobj, member))
+                yield member.name, _decompressed(_content(archive.fileobj, member))
+            else:
+                yield member.name, UnreadableFile(None, "not a plain file")
 
 
 def _content(stream: Any, member: tarfile.TarInfo) -> bytes:
@@ -170,7 +198,7 @@ def _content(stream: Any, member: tarfile.TarInfo) -> bytes:
     return content
 
 
-def _zip_members(content: bytes) -> Iterator[tuple[str, bytes | Link | Folder]]:
+def _zip_members(content: bytes) -> Iterator[tuple[str, bytes | Link | Folder | UnreadableFile]]:
     _check_count(content.count(_ENTRY_OF_ZIP))
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         every = archive.infolist()
@@ -183,24 +211,20 @@ def _zip_members(content: bytes) -> Iterator[tuple[str, bytes | Link | Folder]]:
                 with archive.open(info) as file:
                     data = _read_all(file)
                 link = stat.S_ISLNK(info.external_attr >> 16)
-                yield (
-                    (info.filename, Link(data.decode("utf-8", "replace")))
-                    if link
-                    else _decompressed(info.filename, data)
-                )
+                yield info.filename, Link(data.decode("utf-8", "replace")) if link else _decompressed(data)
 
 
-def _decompressed(name: str, content: bytes) -> tuple[str, bytes]:
-    """Decompress a compressed file within an archive."""
+def _decompressed(content: bytes) -> bytes | UnreadableFile:
+    """The content of a file within an archive, decompressed if it is compressed."""
     opener = _opener(content)
     if opener is None:
-        return name, content
+        return content
     try:
-        return _plain_name(name), _read_all(_Limited(opener(io.BytesIO(content)), len(content)))
+        return _read_all(_Limited(opener(io.BytesIO(content)), len(content)))
     except TooMuch:
         raise
-    except _BROKEN:
-        return name, b""
+    except _BROKEN as broken:
+        return UnreadableFile(None, f"cannot be decompressed: {broken or type(broken).__name__}")
 
 
 def _opener(content: bytes) -> Callable[[IO[bytes]], Any] | None:

@@ -15,6 +15,7 @@ from bench.accuracy.jobs.cluster import layout, table_of_ranks
 from bench.accuracy.jobs.simulate import Fault, log_of, simulate
 from bench.accuracy.jobs.text import write_files
 from linkgauge.agent.cli.main import main
+from tests.support.unprivileged import run_as_user
 
 NIC = Fault("nic", "node003/nic4", 2, start=24)
 
@@ -199,6 +200,25 @@ def test_clocks_that_differ_are_reported(tmp_path: Path) -> None:
     result = report(tmp_path)
     assert result["findings"] == []
     assert "the clocks of its hosts differ by at least 17912 s" in " ".join(one["why"] for one in result["not_checked"])
+
+
+@pytest.mark.e2e
+def test_what_cannot_be_read_prevents_ok(tmp_path: Path) -> None:
+    """Without the closed file and the closed folder, the rest of the job is ok."""
+    made = layout("tensor+sharded", 4)
+    write_files(tmp_path, log_of(made, simulate(made, [], 0.02, 48, np.random.default_rng(3))))
+    (tmp_path / "rest").mkdir()
+    (tmp_path / "rest.log").write_text("")
+    assert report(tmp_path)["verdict"] == "ok"
+    for path in (tmp_path / "rest", tmp_path / "rest.log"):
+        path.chmod(0)
+    try:
+        code, text = run_as_user("diagnose", "--from", str(tmp_path), "--format", "json")
+    finally:
+        (tmp_path / "rest").chmod(0o700)
+    assert code == 3
+    (gap,) = (one for one in json.loads(text)["not_checked"] if one["subject"] == "files")
+    assert gap["why"] == "2 files or folders could not be read: Permission denied"
 
 
 @pytest.mark.parametrize(

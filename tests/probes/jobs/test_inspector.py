@@ -193,7 +193,7 @@ def test_files(tmp_path: Path) -> None:
     seconds = [time / 1e6 for one in member.series.values() for time in one.times]
     assert seconds == pytest.approx([2**30 * 1.5 / 178.9e9])
     gone = read_files([(str(tmp_path / "gone"), "lines")])
-    assert gone.problems == {"files that could not be read (No such file or directory)": 1}
+    assert gone.unread == {"No such file or directory": 1}
 
 
 def test_a_line_without_end_is_skipped(tmp_path: Path) -> None:
