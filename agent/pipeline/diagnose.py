@@ -15,7 +15,7 @@ from ...models.diagnosis.ignored import last_matched, silenced
 from ...models.diagnosis.reevaluation import obstacles
 from ...models.diagnosis.repetition import SimultaneousFlows, runs_to_repeat
 from ...models.evaluate import evaluate
-from ...models.facts.machine import Node
+from ...models.facts.machine import Event, Node
 from ...models.facts.records import Observation, Record
 from ...models.inventory.assemble import assemble
 from ...models.inventory.inventory import Inventory, completed, equal, same_machine
@@ -24,6 +24,7 @@ from ...models.inventory.snapshot import Snapshot
 from ...models.report import Context, Report
 from ...models.site.schema import Site
 from ...probes.host.host import Host
+from .earlier_events import of_this_boot, without_events
 from .hang_guard import collect_all
 from .past import recent_rates, thin
 from .renumbering import followed, found_again, gpu_places, new_names, records_followed
@@ -49,6 +50,7 @@ class Memory(Struct, frozen=True):
     inventory: Inventory | None = None  # what was there before: the reference
     last: Inventory | None = None  # what is there in this boot
     boot_id: str | None = None  # of the boot in which the findings were evaluated
+    events: tuple[Event, ...] = ()  # of this boot, also those that the kernel's log no longer holds
     gpus: Mapping[str, str] = field(default_factory=dict)  # the place of each GPU that has a number (renumbering.py)
     ignored: Mapping[str, float] = field(default_factory=dict)  # entry of [ignore] -> when it matched a finding last
 
@@ -133,9 +135,11 @@ def cycle(
     collected = {**memory.collected, **fresh}
     retained = () if probes else memory.measured
     rates = recent_rates(memory.rates, memory.measured, host.now()) if probes else memory.rates
+    events = of_this_boot(memory.events, collected, host.now(), memory.boot_id, memory.accepted, memory.histories)
+    known = [*without_events(collected), *events, *retained]
 
     def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
-        snapshot = _assembled(chain(*collected.values(), retained, measured), site, host, replace(memory, rates=rates))
+        snapshot = _assembled(chain(known, measured), site, host, replace(memory, rates=rates))
         pause()
         return snapshot, evaluate(snapshot)
 
@@ -145,7 +149,8 @@ def cycle(
     histories, shown = _settled(memory, snapshot, report)
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
     kept = (*retained, *measured)
-    after = replace(memory, collected=collected, measured=kept, histories=histories, past=past, rates=rates)
+    after = replace(memory, collected=collected, events=events, measured=kept, histories=histories, past=past)
+    after = replace(after, rates=rates)
     boot_id = (node and node.boot_id) or memory.boot_id
     ignored = last_matched(memory.ignored, snapshot, shown.findings)
     return replace(_with_inventory(after, snapshot), boot_id=boot_id, ignored=ignored), shown

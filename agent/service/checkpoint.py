@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ...models.catalog import codes
 from ...models.diagnosis.hysteresis import History, Key, restarted
 from ...models.facts.jsonl import decode, encode
+from ...models.facts.machine import Event
 from ...models.facts.records import Observation
 from ...probes.calls.bounded_read import bounded_read
 from ..inputs.site_file import BadInput
@@ -36,6 +37,7 @@ class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     past: tuple[Observation, ...] = ()
     rates: tuple[Observation, ...] = ()  # of flows, by earlier runs of the probes
     boot_id: str | None = None  # of the machine, when the findings were evaluated
+    events: tuple[str, ...] = ()  # of this boot, as JSON lines
     gpus: dict[str, str] = {}  # the place of each GPU that has a number (pipeline/renumbering.py)
     ignored: dict[str, float] = {}  # entry of [ignore] -> when it matched a finding last
 
@@ -95,6 +97,7 @@ def save(folder: str, memory: Memory, now: float) -> str | None:
         past=memory.past,
         rates=memory.rates,
         boot_id=memory.boot_id,
+        events=tuple(map(encode, memory.events)),
         gpus=dict(memory.gpus),
         ignored=dict(memory.ignored),
     )
@@ -115,6 +118,7 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
     try:
         stored = _parsed(bounded_read(path, _MOST, os.O_NOFOLLOW), now)
         measured = tuple(map(decode, stored.measured))
+        events = tuple(one for one in map(decode, stored.events) if isinstance(one, Event))
     except FileNotFoundError:
         return memory
     except (OSError, ValueError) as wrong:
@@ -132,6 +136,7 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
         rates=stored.rates,
         baseline=found_again(memory.baseline, stored.gpus),
         boot_id=boot_id,
+        events=() if rebooted else events,
         gpus=stored.gpus,
         ignored=stored.ignored,
     )

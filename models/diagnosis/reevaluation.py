@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from ..facts.gpu import Gpu, GpuLink
-from ..facts.machine import Node, Nvme, Pci, Port, Rdma
+from ..facts.health import DiskHealth
+from ..facts.machine import Array, Disk, Net, Node, Numa, Nvme, Package, Pci, Port, Rdma
 from ..facts.records import Fact
 from ..inventory.present import is_complete
 from ..inventory.snapshot import Snapshot
@@ -15,8 +16,8 @@ from ..rules import RULES, Rule
 
 # Codes whose rules evaluate absent devices, with the help of the inventory.
 _ABSENCE = frozenset({"gpu-missing", "nic-missing", "storage-missing", "nvswitch-error"})
-# Facts about hardware. A device of these kinds that is absent was removed or lost, which repairs nothing.
-_HARDWARE = (Pci, Gpu, GpuLink, Rdma, Port, Nvme)
+# Facts about hardware and arrays. One of these that is absent was removed or lost, which repairs nothing.
+_HARDWARE = (Pci, Gpu, GpuLink, Rdma, Port, Net, Nvme, Disk, DiskHealth, Array, Package, Numa)
 
 
 def obstacles(snapshot: Snapshot, report: Report, finding: Finding) -> tuple[str, ...]:
@@ -54,7 +55,8 @@ def _absent(snapshot: Snapshot, rules: tuple[Rule, ...], subject: str, names: fr
     hardware = subject != "node" and any(rule.over in _HARDWARE for rule in rules)
     if rules and rules[0].code in _ABSENCE and _accepted_as_absent(snapshot, subject):
         return ()
-    known = snapshot.topology.find(subject) or any(_facts(snapshot, rule, names) for rule in rules)
+    own = (rule for rule in rules if rule.over is not Node)
+    known = snapshot.topology.find(subject) or any(_facts(snapshot, rule, names) for rule in own)
     return (f"{subject} is absent",) if hardware and not known else ()
 
 

@@ -76,13 +76,16 @@ def test_a_reset_that_was_logged_clears_it() -> None:
     memory, report = ran(with_xid(), NOW + 60, *log((NOW - 30, XID), (NOW + 30, RESET)))
     assert shown(report) == [("gpu-xid", GPU, "info")]
     assert report.verdict == "ok"
-    assert shown(ran(memory, NOW + 120)[1]) == []  # history is shown while the log has the event
+    assert shown(ran(memory, NOW + 120)[1]) == [("gpu-xid", GPU, "info")]  # history is shown for a day
+    assert shown(ran(memory, NOW + DAY + 60)[1]) == []
 
 
 def test_a_day_clears_it_by_the_time_of_the_reports() -> None:
     memory = with_xid()
-    assert shown(ran(memory, NOW + DAY)[1]) == BAD
-    assert shown(ran(memory, NOW + DAY + 1)[1]) == []
+    assert shown(ran(memory, NOW - 30 + DAY)[1]) == BAD
+    past, report = ran(memory, NOW - 29 + DAY)
+    assert shown(report) == [("gpu-xid", GPU, "info")]
+    assert shown(ran(past, NOW + DAY)[1]) == []
     memory, report = ran(memory, NOW - 10 * DAY)  # a clock that was set back
     assert shown(report) == BAD
 
