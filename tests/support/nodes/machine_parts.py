@@ -28,3 +28,14 @@ def without_nvme_controller(recorded: Recorded, address: str, keep_driver: bool 
 
 def _without_lines(recorded: Recorded, text: str) -> dict[tuple[str, ...], tuple[str, ...]]:
     return {call: tuple(line for line in lines if text not in line) for call, lines in recorded.calls.items()}
+
+
+def without_entries(recorded: Recorded, *parts: str) -> Recorded:
+    """The machine without the entries whose path, or whose target, contains one of these texts."""
+
+    def is_left(path: str, entry: object) -> bool:
+        target = str(entry.target) if isinstance(entry, Link) else ""
+        return not any(part in path or part in target for part in parts)
+
+    entries = {path: entry for path, entry in recorded.entries.items() if is_left(path, entry)}
+    return Recorded(recorded.taken, entries, recorded.calls)
