@@ -22,6 +22,7 @@ from ...models.inventory.inventory import Inventory, completed, equal, same_mach
 from ...models.inventory.present import is_complete, present
 from ...models.inventory.snapshot import Snapshot
 from ...models.report import Context, Report
+from ...models.rules.gpu.driver import listed_gpus
 from ...models.site.schema import Site
 from ...probes.host.host import Host
 from .earlier_events import of_this_boot, without_events
@@ -49,6 +50,7 @@ class Memory(Struct, frozen=True):
     accepted: float | None = None  # when the node was marked as good, in seconds since 1970
     inventory: Inventory | None = None  # what was there before: the reference
     last: Inventory | None = None  # what is there in this boot
+    listed: frozenset[str] = frozenset()  # addresses of GPUs that a driver listed in this run of the service
     boot_id: str | None = None  # of the boot in which the findings were evaluated
     events: tuple[Event, ...] = ()  # of this boot, also those that the kernel's log no longer holds
     gpus: Mapping[str, str] = field(default_factory=dict)  # the place of each GPU that has a number (renumbering.py)
@@ -148,9 +150,8 @@ def cycle(
     node = snapshot.of(Node).get("node")
     histories, shown = _settled(memory, snapshot, report)
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
-    kept = (*retained, *measured)
-    after = replace(memory, collected=collected, events=events, measured=kept, histories=histories, past=past)
-    after = replace(after, rates=rates)
+    after = replace(memory, collected=collected, events=events, measured=(*retained, *measured), past=past, rates=rates)
+    after = replace(after, histories=histories, listed=memory.listed | listed_gpus(snapshot))
     boot_id = (node and node.boot_id) or memory.boot_id
     ignored = last_matched(memory.ignored, snapshot, shown.findings)
     return replace(_with_inventory(after, snapshot), boot_id=boot_id, ignored=ignored), shown
@@ -205,6 +206,7 @@ def _assembled(records: Iterable[Record], site: Site, host: Host, memory: Memory
         host.origin,
         accepted=memory.accepted,
         inventory=memory.inventory,
+        listed=memory.listed,
     )
 
 

@@ -149,6 +149,7 @@ def with_acceptance(memory: Memory, accepted: acceptance.Acceptance) -> Memory:
         baseline=found_again(accepted.baseline, memory.gpus),
         accepted=accepted.at,
         inventory=inventory_file.newest(memory.inventory, accepted),
+        listed=frozenset(),
     )
 
 

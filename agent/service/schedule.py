@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...models.facts.gpu import Driver
 from ...models.facts.records import Record, Run
 from ...probes.calls.timeouts import hung
 from ..pipeline.run_source import is_exhausted_run
@@ -66,6 +67,20 @@ def updated_runs(
         before = last_runs.get(name, LastRun(now))
         after[name] = replace(before, at=now, hung=before.hung + 1 if any(map(hung, records)) else 0)
     return after
+
+
+def hung_runs(last_runs: Mapping[str, LastRun]) -> dict[str, LastRun]:
+    """The runs of sources that hang. All others are due at once."""
+    return {name: run for name, run in last_runs.items() if run.hung}
+
+
+def lists_other_gpus(before: Mapping[str, Iterable[Record]], now: Mapping[str, Iterable[Record]]) -> bool:
+    """Whether a driver lists more or fewer GPUs than before. The sources of constant values name those of before."""
+    counts = [
+        {one.key: one.gpus for records in collected.values() for one in records if isinstance(one, Driver) and one.gpus}
+        for collected in (before, now)
+    ]
+    return all(counts) and counts[0] != counts[1]
 
 
 def has_run(records: Iterable[Record], since: float) -> bool:

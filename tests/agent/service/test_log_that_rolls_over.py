@@ -9,6 +9,8 @@ import pytest
 
 from linkgauge.agent.pipeline.diagnose import Memory
 from linkgauge.agent.service import checkpoint
+from linkgauge.agent.state import inventory_file
+from linkgauge.agent.state.acceptance import Acceptance
 from linkgauge.models.report import Report
 from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.system.node import BOOT_ID
@@ -49,7 +51,9 @@ def restarted(service: Callable[..., Node], one: Node, boot_id: str) -> Node:
     one.daemon.save()
     after = service(Path(one.daemon.folder))
     after.host.recorded, after.host.wall = with_entry(one.host.recorded, BOOT_ID, boot_id), one.host.wall + 60
-    after.daemon.memory = checkpoint.load(one.daemon.folder, Memory(boot_id=boot_id), after.host.now())
+    inventory, last = inventory_file.load(one.daemon.folder, Acceptance(), boot_id)
+    memory = Memory(boot_id=boot_id, inventory=inventory, last=last)
+    after.daemon.memory = checkpoint.load(one.daemon.folder, memory, after.host.now())
     return after
 
 
