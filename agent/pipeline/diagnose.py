@@ -138,23 +138,21 @@ def cycle(
     retained = () if probes else memory.measured
     rates = recent_rates(memory.rates, memory.measured, host.now()) if probes else memory.rates
     events = of_this_boot(memory.events, collected, host.now(), memory.boot_id, memory.accepted, memory.histories)
-    known = [*without_events(collected), *events, *retained]
 
     def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
-        snapshot = _assembled(chain(known, measured), site, host, replace(memory, rates=rates))
+        records = chain(without_events(collected), events, retained, measured)
+        snapshot = _assembled(records, site, host, replace(memory, rates=rates))
         pause()
         return snapshot, evaluate(snapshot)
 
     measured, snapshot, report = _confirmed(host, probes or (lambda report, undecided: ()), evaluated)
     pause()
-    node = snapshot.of(Node).get("node")
     histories, shown = _settled(memory, snapshot, report)
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
-    after = replace(memory, collected=collected, events=events, measured=(*retained, *measured), past=past, rates=rates)
-    after = replace(after, histories=histories, listed=memory.listed | listed_gpus(snapshot))
-    boot_id = (node and node.boot_id) or memory.boot_id
+    kept = (*retained, *measured)
+    after = replace(memory, collected=collected, events=events, measured=kept, histories=histories, past=past)
     ignored = last_matched(memory.ignored, snapshot, shown.findings)
-    return replace(_with_inventory(after, snapshot), boot_id=boot_id, ignored=ignored), shown
+    return replace(_with_inventory(after, snapshot), rates=rates, ignored=ignored), shown
 
 
 def _collected(
@@ -211,7 +209,9 @@ def _assembled(records: Iterable[Record], site: Site, host: Host, memory: Memory
 
 
 def _with_inventory(memory: Memory, snapshot: Snapshot) -> Memory:
-    """The memory with what is present. The first inventory is the reference; later ones complete it."""
+    """The memory with the boot and what is present. The first inventory is the reference; later ones complete it."""
+    boot_id = snapshot.of(Node)["node"].boot_id or memory.boot_id
+    memory = replace(memory, boot_id=boot_id, listed=memory.listed | listed_gpus(snapshot))
     if not is_complete(snapshot):
         return memory
     now = present(snapshot)

@@ -54,32 +54,32 @@ def may_lack_controller(snapshot: Snapshot, function: Pci) -> bool:
 
 
 def without_controller(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
-    """An NVMe drive that never had a driver, beside others that have the one of the kernel.
+    """An NVMe drive that no driver uses, beside others that have a controller.
 
-    inventory.py reports a drive that had a driver before. An operator may hand a drive to a guest without saying so.
+    inventory.py reports a drive that had a driver before. An operator may hand a drive to a guest.
     """
     item = earlier_item(snapshot, "nvme", function.key)
-    others = [one for one in snapshot.functions("nvme") if one.driver == _DRIVER]
     known = {controller.address for controller in snapshot.of(Nvme).values()}
+    others = [one for one in snapshot.functions("nvme") if one.key in known]
     unread = missed(snapshot, "Pci.driver", function.key) or any(one.what == "Nvme" for one in snapshot.not_checked)
-    if function.driver or function.key in known or unread or not others:
+    if function.driver not in (None, "", _DRIVER) or function.key in known or unread or not others:
         return
     if item and (item.accepted or item.alias or item.driver):
         return
-    name = function_name(snapshot, function)
+    name, fact = function_name(snapshot, function), f"has {'no controller' if function.driver else 'no driver'}"
     yield Finding(
         code="storage-missing",
         severity="warning",
         confidence="likely",
         subject=function.key,
         subject_name=name,
-        fact="has no driver",
-        message=f"{name} has no driver, and so no disk; {len(others)} other NVMe disks have {_DRIVER}",
-        expected=_DRIVER,
+        fact=fact,
+        message=f"{name} {fact}, and so no disk; {len(others)} other NVMe disks have both",
+        expected="a controller",
         observed="none",
         cause="the drive failed its start, and the driver gave it up; or an operator unbound it",
         location=location(function),
-        evidence=(Evidence("driver", "none"),),
+        evidence=(Evidence("sys/class/nvme", " ".join(sorted(snapshot.of(Nvme)))),),
     )
 
 

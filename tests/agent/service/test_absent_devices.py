@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from linkgauge.models.report import Report
 from linkgauge.probes.host.recorded import Recorded
+from tests.support.machine_parts import without_entries
 from tests.support.nodes.daemon_nodes import Node
 from tests.support.nodes.described import node, with_entry
-from tests.support.nodes.machine_parts import without_entries
 
 SLOW = 900.0  # seconds, after which disks and arrays are read again
 NET = "sys/devices/pci0000:00/0000:00:03.0/0000:03:00.0/net/eth0"

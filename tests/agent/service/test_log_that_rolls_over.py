@@ -14,9 +14,9 @@ from linkgauge.agent.state.acceptance import Acceptance
 from linkgauge.models.report import Report
 from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.system.node import BOOT_ID
+from tests.support.machine_parts import without_device, without_nvme_controller
 from tests.support.nodes.daemon_nodes import Node
 from tests.support.nodes.described import node, with_entry
-from tests.support.nodes.machine_parts import without_device, without_nvme_controller
 
 KMSG, STAT, MOUNTS = "dev/kmsg", "proc/stat", "proc/1/mounts"
 DAY = 86400.0

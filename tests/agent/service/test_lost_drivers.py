@@ -10,9 +10,9 @@ import pytest
 from linkgauge.models.inventory.inventory import accepted_now
 from linkgauge.models.report import Report
 from linkgauge.probes.host.recorded import Recorded
+from tests.support.machine_parts import unbound, without_entries, without_nvme_controller
 from tests.support.nodes.daemon_nodes import Node
 from tests.support.nodes.described import node, report_of
-from tests.support.nodes.machine_parts import unbound, without_entries, without_nvme_controller
 
 HOUR = 3600.0  # after which all functions are read again
 DISK, RDMA = "0000:1d:00.0", "0000:1c:00.0"
@@ -80,6 +80,7 @@ def test_without_an_earlier_inventory_a_drive_without_driver_is_a_warning() -> N
     report = report_of(unbound(node("hgx-h100"), DISK))
     assert found(report) == LOST
     assert report.findings[0].confidence == "likely"
+    assert found(report_of(without_nvme_controller(node("hgx-h100"), DISK))) == LOST
 
 
 def test_drives_that_never_had_a_driver() -> None:
