@@ -59,19 +59,17 @@ def next_try(last_run: LastRun) -> float:
 
 
 def updated_runs(
-    last_runs: Mapping[str, LastRun], collected: Mapping[str, Iterable[Record]], now: float
+    last_runs: Mapping[str, LastRun], collected: Mapping[str, Iterable[Record]], now: float, again: bool = False
 ) -> dict[str, LastRun]:
-    """The last runs, updated with the sources that were read at `now`."""
+    """The last runs, updated with the sources that were read at `now`.
+
+    `again`: all sources are due in the next cycle, but not those that hang.
+    """
     after = dict(last_runs)
     for name, records in collected.items():
         before = last_runs.get(name, LastRun(now))
         after[name] = replace(before, at=now, hung=before.hung + 1 if any(map(hung, records)) else 0)
-    return after
-
-
-def hung_runs(last_runs: Mapping[str, LastRun]) -> dict[str, LastRun]:
-    """The runs of sources that hang. All others are due at once."""
-    return {name: run for name, run in last_runs.items() if run.hung}
+    return {name: run for name, run in after.items() if run.hung} if again else after
 
 
 def lists_other_gpus(before: Mapping[str, Iterable[Record]], now: Mapping[str, Iterable[Record]]) -> bool:
