@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Literal
@@ -22,9 +23,11 @@ from ..inputs.site_file import BadInput
 from ..pipeline.diagnose import Memory
 from ..pipeline.renumbering import found_again
 from ..state import acceptance, inventory_file
+from ..state.service_lock import LOCK
 from ..state.state_file import CLOCK_STEP, close_to_others, give_to_owner, opened_folder, write_state_file
 
-_FILE, _LOCK = "service.json", ".lock"
+_FILE = "service.json"
+_TRIES, _PAUSE = 5, 0.1  # seconds: `linkgauge status` holds the lock for a moment
 _MOST = 64 << 20  # bytes
 _log = logging.getLogger("linkgauge")
 
@@ -64,20 +67,24 @@ def _opened_lock(folder: str) -> int:
     """A descriptor of the lock file. Other users can open the folder, so they could lock the folder itself."""
     with opened_folder(folder, create=True) as above:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(_LOCK, flags, 0o600, dir_fd=above)
+        descriptor = os.open(LOCK, flags, 0o600, dir_fd=above)
         if os.fstat(descriptor).st_nlink == 1:  # no second name of another file
             give_to_owner(descriptor, above)
         return descriptor
 
 
 def _lock(descriptor: int, folder: str) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        why = "another 'linkgauge serve' uses this folder: stop it, or choose another folder"
-        raise BadInput(f"--state-dir {folder}: {why}") from None
-    except OSError:
-        pass  # a file system without locks
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+        except OSError:
+            return  # a file system without locks
+        else:
+            return
+    why = "another 'linkgauge serve' uses this folder: stop it, or choose another folder"
+    raise BadInput(f"--state-dir {folder}: {why}")
 
 
 def _sweep(folder: str) -> None:
