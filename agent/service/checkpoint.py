@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...models.catalog import codes
-from ...models.diagnosis.hysteresis import History, Key, restarted
+from ...models.diagnosis.hysteresis import History, Key, restarted, until
 from ...models.facts.jsonl import decode, encode
 from ...models.facts.machine import Event
 from ...models.facts.records import Observation
@@ -119,11 +119,12 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
     """Return the memory with the contents of the checkpoint, or unchanged if there is none.
 
     `memory.boot_id` is the present boot. All findings are stale until they are evaluated again. A checkpoint that
-    cannot be used is logged as a warning and ignored. Findings whose code this version does not have are dropped.
+    cannot be used is logged as a warning and ignored. Findings whose code this version does not have are dropped. Times
+    after `now` become `now`: a clock was set back.
     """
     path = os.path.join(folder, _FILE)
     try:
-        stored = _parsed(bounded_read(path, _MOST, os.O_NOFOLLOW), now)
+        stored = _parsed(bounded_read(path, _MOST, os.O_NOFOLLOW))
         measured = tuple(map(decode, stored.measured))
         events = tuple(one for one in map(decode, stored.events) if isinstance(one, Event))
     except FileNotFoundError:
@@ -131,7 +132,9 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
     except (OSError, ValueError) as wrong:
         _log.warning("%s: %s: the checkpoint is ignored", path, getattr(wrong, "strerror", None) or wrong)
         return memory
-    known = {key: history for key, history in stored.histories if key[0] in codes() and history.findings}
+    if stored.at > now + CLOCK_STEP:
+        _log.warning("%s: its time is in the future: the clock was set back, so its times are not used", path)
+    known = {key: until(history, now) for key, history in stored.histories if key[0] in codes() and history.findings}
     rebooted = None not in (stored.boot_id, memory.boot_id) and stored.boot_id != memory.boot_id
     histories = restarted(known, rebooted)
     boot_id = memory.boot_id or stored.boot_id
@@ -145,8 +148,14 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
         boot_id=boot_id,
         events=() if rebooted else events,
         gpus=stored.gpus,
-        ignored=stored.ignored,
+        ignored={entry: min(at, now) for entry, at in stored.ignored.items()},
     )
+
+
+def without_future_acceptance(memory: Memory, now: float) -> Memory:
+    """The memory without an acceptance later than `now`: it would make each new log line a line of before."""
+    wrong = memory.accepted is not None and memory.accepted > now + CLOCK_STEP
+    return replace(memory, accepted=None) if wrong else memory
 
 
 def with_acceptance(memory: Memory, accepted: acceptance.Acceptance) -> Memory:
@@ -160,12 +169,10 @@ def with_acceptance(memory: Memory, accepted: acceptance.Acceptance) -> Memory:
     )
 
 
-def _parsed(content: bytes, now: float) -> _Checkpoint:
+def _parsed(content: bytes) -> _Checkpoint:
     """Raises ValueError with the reason."""
     try:
         stored = msgspec.json.decode(content, type=_Checkpoint)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise ValueError(f"damaged ({wrong})") from None
-    if stored.at > now + CLOCK_STEP:
-        raise ValueError("its time is in the future")
     return stored

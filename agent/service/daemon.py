@@ -240,6 +240,7 @@ class Daemon:
             if accepted:
                 self.memory = checkpoint.with_acceptance(self.memory, accepted)
         self._accepted = modified_at
+        self.memory = checkpoint.without_future_acceptance(self.memory, self.host.now())
 
     def _forget_rates(self, at: float) -> None:
         """Show no measured rates that are too old, or that a wrong clock has dated in the future.

@@ -67,7 +67,9 @@ def settle(
     evidence = _evidence(report.findings)
     updated: dict[Key, History] = {}
     for key in sorted({*fresh, *histories}):
-        before = _of_this_boot(_without_accepted(histories.get(key), key in fresh, accepted), booted)
+        known = histories.get(key)
+        before = known and until(known, at)
+        before = _of_this_boot(_without_accepted(before, key in fresh, accepted), booted)
         current = fresh.get(key, ())
         if before is None and not current:
             continue
@@ -85,8 +87,16 @@ def settle(
 
 def _settled(shown: Report, waits: bool) -> Verdict:
     """The verdict from the shown findings: at best unknown while a state `waits` for its second cycle."""
-    settled = verdict(shown.findings, shown.checks, shown.source, shown.runs)
+    settled = verdict(shown.findings, shown.checks, shown.source, shown.runs, shown.not_checked)
     return "unknown" if waits and settled in ("ok", "degraded") else settled
+
+
+def until(history: History, at: float) -> History:
+    """The history without times after `at`: a clock that was set back changes times, and repairs nothing."""
+    if history.last <= at and history.first <= at:
+        return history
+    came = tuple(then for then in history.came if then <= at)
+    return replace(history, first=min(history.first, at), last=min(history.last, at), came=came)
 
 
 def _evaluated(

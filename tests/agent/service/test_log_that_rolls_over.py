@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.agent.pipeline.diagnose import Memory
 from linkgauge.agent.service import checkpoint
 from linkgauge.agent.state import inventory_file
 from linkgauge.agent.state.acceptance import Acceptance
+from linkgauge.models.diagnosis.hysteresis import stale_findings
 from linkgauge.models.report import Report
 from linkgauge.probes.host.recorded import Recorded
 from linkgauge.probes.system.node import BOOT_ID
@@ -46,11 +48,14 @@ def found(report: Report) -> list[tuple[str, str, str]]:
     return [(one.code, one.subject, one.severity) for one in report.findings if one.severity != "info"]
 
 
-def restarted(service: Callable[..., Node], one: Node, boot_id: str) -> Node:
-    """The service after a restart, in this boot."""
+def restarted(service: Callable[..., Node], one: Node, boot_id: str, after_seconds: float = 60) -> Node:
+    """The service after a restart, in this boot. A negative time: the clock was set back."""
     one.daemon.save()
     after = service(Path(one.daemon.folder))
-    after.host.recorded, after.host.wall = with_entry(one.host.recorded, BOOT_ID, boot_id), one.host.wall + 60
+    after.host.recorded, after.host.wall = (
+        with_entry(one.host.recorded, BOOT_ID, boot_id),
+        one.host.wall + after_seconds,
+    )
     inventory, last = inventory_file.load(one.daemon.folder, Acceptance(), boot_id)
     memory = Memory(boot_id=boot_id, inventory=inventory, last=last)
     after.daemon.memory = checkpoint.load(one.daemon.folder, memory, after.host.now())
@@ -126,7 +131,33 @@ def test_an_acceptance_ends_the_events_that_the_log_no_longer_holds(
     service: Callable[..., Node], tmp_path: Path
 ) -> None:
     one = lost_drive(service, tmp_path)
-    one.daemon.memory = one.daemon.memory.__class__(accepted=one.host.now(), events=one.daemon.memory.events)
+    one.daemon.memory = replace(one.daemon.memory, accepted=one.host.now())
     one.go(60)
     one.cycle()
     assert one.daemon.memory.events == ()
+
+
+def test_a_clock_that_was_set_back_loses_no_finding(
+    service: Callable[..., Node], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = service(tmp_path)
+    one.host.recorded = with_entry(node("hgx-h100"), BOOT_ID, "one")
+    one.cycle(2)
+    one.host.recorded = of_log(one.host.recorded, GSP)
+    assert found(one.cycle()) == [("gpu-xid", GPU, "critical")]
+    one.host.recorded = with_entry(of_log(one.host.recorded, "systemd: hello"), STAT, "btime 1795132800")
+    again = restarted(service, one, "one", after_seconds=-3 * 3600.0)
+    assert "the clock was set back" in caplog.text
+    assert [finding.code for finding in stale_findings(again.daemon.memory.histories)] == ["gpu-xid"]
+    assert found(again.cycle(3)) == [("gpu-xid", GPU, "critical")]
+    again.go(DAY)
+    assert found(again.cycle(2)) == []
+
+
+def test_an_acceptance_of_the_future_hides_no_later_line(service: Callable[..., Node], tmp_path: Path) -> None:
+    """The service runs on while its clock is set back."""
+    one = service(tmp_path)
+    one.cycle()
+    one.daemon.memory = replace(one.daemon.memory, accepted=one.host.now() + 2 * 3600.0)
+    one.host.recorded = of_log(one.host.recorded, GSP)
+    assert found(one.cycle()) == [("gpu-xid", GPU, "critical")]

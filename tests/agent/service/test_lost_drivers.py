@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.models.inventory.inventory import accepted_now
 from linkgauge.models.report import Report
@@ -98,7 +99,5 @@ def test_a_drive_without_driver_that_an_operator_accepted(service: Callable[...,
     assert found(one.cycle(3)) == LOST
     memory = one.daemon.memory
     assert memory.last
-    one.daemon.memory = memory.__class__(
-        collected=memory.collected, accepted=one.host.now(), inventory=accepted_now(memory.last), last=memory.last
-    )
+    one.daemon.memory = replace(memory, accepted=one.host.now(), inventory=accepted_now(memory.last))
     assert after(one, one.host.recorded) == []

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from linkgauge.agent.pipeline.diagnose import Memory, cycle
 from linkgauge.models.diagnosis.hysteresis import Histories, restarted, settle
 from linkgauge.models.facts.machine import Node, Pci, Port, Rdma
+from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.models.facts.units import as_utc, from_utc
 from linkgauge.models.report import Finding, Report
@@ -88,6 +89,20 @@ def test_a_day_clears_it_by_the_time_of_the_reports() -> None:
     assert shown(ran(past, NOW + DAY)[1]) == []
     memory, report = ran(memory, NOW - 10 * DAY)  # a clock that was set back
     assert shown(report) == BAD
+
+
+def test_two_sources_that_disagree_are_unknown_to_the_service_too() -> None:
+    narrow = Pci(key=GPU, width=8, cites={"width": Evidence("second.txt:1", "another width")})
+    memory, at = Memory(), NOW
+    for _ in range(3):
+        memory, report = cycle(
+            At(at), [source_of(*gpus_under_switches(2)), source_of(narrow, name="second")], Site(), memory
+        )
+        at += 60
+    assert [one.reason for one in report.not_checked if one.subject == GPU and one.what == "Pci.width"] == [
+        Reason.CONTRADICTED
+    ]
+    assert report.verdict == "unknown"
 
 
 def test_accept_clears_it() -> None:
