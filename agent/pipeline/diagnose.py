@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ...models.bandwidth.repeated_rates import BATCH, MOST
 from ...models.diagnosis.hysteresis import Histories, settle
 from ...models.diagnosis.ignored import last_matched, silenced
-from ...models.diagnosis.reevaluation import obstacles
+from ...models.diagnosis.reevaluation import obstacles, unreported
 from ...models.diagnosis.repetition import SimultaneousFlows, runs_to_repeat
 from ...models.evaluate import evaluate
 from ...models.facts.machine import Event, Node
@@ -182,14 +182,14 @@ def renumbered(memory: Memory, fresh: Mapping[str, Sequence[Record]]) -> Memory:
 
 
 def _settled(memory: Memory, snapshot: Snapshot, report: Report) -> tuple[Histories, Report]:
-    node = snapshot.of(Node).get("node")
     return settle(
         _silenced(memory.histories, snapshot),
         report,
         memory.accepted,
-        booted=node.booted if node else None,
+        booted=snapshot.of(Node)["node"].booted,
         obstacles=lambda finding: obstacles(snapshot, report, finding),
         first=not memory.collected,
+        unreported=lambda finding: unreported(snapshot, finding),
     )
 
 
