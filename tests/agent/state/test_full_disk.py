@@ -35,7 +35,7 @@ def test_a_status_that_cannot_be_replaced_is_deleted(
     assert status_file.read(str(tmp_path), at, booted=0.0).verdict == "ok"
     with no_room():
         one.cycle(2)
-        with pytest.raises(status_file.Unknown, match="does not exist"):
+        with pytest.raises(status_file.StatusUnknown, match="does not exist"):
             status_file.read(str(tmp_path), at, booted=0.0)
     done = CliRunner().invoke(main, ["status", "--state-dir", str(tmp_path)])
     assert done.exit_code == 3
