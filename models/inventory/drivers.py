@@ -58,4 +58,5 @@ def _is_unused(snapshot: Snapshot, old: Item, new: Item) -> bool:
         return False
     if new.driver and (new.driver != (old.driver or new.driver) or lends(new.driver)):
         return False
-    return new.driver is None or (old.kind in _READ_BY and old.alias is not None and new.alias is None)
+    is_unbound = old.driver is not None and new.driver is None
+    return is_unbound or (old.kind in _READ_BY and old.alias is not None and new.alias is None)
