@@ -41,15 +41,18 @@ def status(state_dir: str | None, form: str) -> None:
     with clear_errors():
         from ..state import status_file
         from ..state.acceptance import folder_of
+        from ..state.service_lock import why_silent
 
-        now, unknown = time.time(), None
+        now, unknown, folder = time.time(), None, folder_of("/", state_dir)
         try:
-            found = status_file.read(folder_of("/", state_dir), now)
+            found = status_file.read(folder, now)
         except status_file.StatusUnknown as reason:
             if reason.last is None:
                 click.echo(f"Error: {reason}. {_REMEDY}", err=True)
                 sys.exit(EXIT["unknown"])
             found, unknown = reason.last, f"{reason}. {_REMEDY}"
+        if unknown is None and (why := why_silent(folder, found.at)):
+            unknown = f"{why}. {_REMEDY}"
         view = _view(found, now, unknown)
         from ...exporters.commands.status import as_json, as_text
         from ...exporters.text.terminal import within

@@ -12,18 +12,20 @@ from msgspec.structs import replace
 from ...models.bandwidth.repeated_rates import BATCH, MOST
 from ...models.diagnosis.hysteresis import Histories, settle
 from ...models.diagnosis.ignored import last_matched, silenced
-from ...models.diagnosis.reevaluation import obstacles
+from ...models.diagnosis.reevaluation import obstacles, unreported
 from ...models.diagnosis.repetition import SimultaneousFlows, runs_to_repeat
 from ...models.evaluate import evaluate
-from ...models.facts.machine import Node
+from ...models.facts.machine import Event, Node
 from ...models.facts.records import Observation, Record
 from ...models.inventory.assemble import assemble
 from ...models.inventory.inventory import Inventory, completed, equal, same_machine
 from ...models.inventory.present import is_complete, present
 from ...models.inventory.snapshot import Snapshot
 from ...models.report import Context, Report
+from ...models.rules.gpu.driver import listed_gpus
 from ...models.site.schema import Site
 from ...probes.host.host import Host
+from .earlier_events import of_this_boot, without_events
 from .hang_guard import collect_all
 from .past import recent_rates, thin
 from .renumbering import followed, found_again, gpu_places, new_names, records_followed
@@ -48,7 +50,9 @@ class Memory(Struct, frozen=True):
     accepted: float | None = None  # when the node was marked as good, in seconds since 1970
     inventory: Inventory | None = None  # what was there before: the reference
     last: Inventory | None = None  # what is there in this boot
+    listed: frozenset[str] = frozenset()  # addresses of GPUs that a driver listed in this run of the service
     boot_id: str | None = None  # of the boot in which the findings were evaluated
+    events: tuple[Event, ...] = ()  # of this boot, also those that the kernel's log no longer holds
     gpus: Mapping[str, str] = field(default_factory=dict)  # the place of each GPU that has a number (renumbering.py)
     ignored: Mapping[str, float] = field(default_factory=dict)  # entry of [ignore] -> when it matched a finding last
 
@@ -133,22 +137,22 @@ def cycle(
     collected = {**memory.collected, **fresh}
     retained = () if probes else memory.measured
     rates = recent_rates(memory.rates, memory.measured, host.now()) if probes else memory.rates
+    events = of_this_boot(memory.events, collected, host.now(), memory.boot_id, memory.accepted, memory.histories)
 
     def evaluated(measured: Sequence[Record]) -> tuple[Snapshot, Report]:
-        snapshot = _assembled(chain(*collected.values(), retained, measured), site, host, replace(memory, rates=rates))
+        records = chain(without_events(collected), events, retained, measured)
+        snapshot = _assembled(records, site, host, replace(memory, rates=rates))
         pause()
         return snapshot, evaluate(snapshot)
 
     measured, snapshot, report = _confirmed(host, probes or (lambda report, undecided: ()), evaluated)
     pause()
-    node = snapshot.of(Node).get("node")
     histories, shown = _settled(memory, snapshot, report)
     past = thin((*memory.past, *chain(*fresh.values())), host.now())
     kept = (*retained, *measured)
-    after = replace(memory, collected=collected, measured=kept, histories=histories, past=past, rates=rates)
-    boot_id = (node and node.boot_id) or memory.boot_id
+    after = replace(memory, collected=collected, events=events, measured=kept, histories=histories, past=past)
     ignored = last_matched(memory.ignored, snapshot, shown.findings)
-    return replace(_with_inventory(after, snapshot), boot_id=boot_id, ignored=ignored), shown
+    return replace(_with_inventory(after, snapshot), rates=rates, ignored=ignored), shown
 
 
 def _collected(
@@ -178,14 +182,14 @@ def renumbered(memory: Memory, fresh: Mapping[str, Sequence[Record]]) -> Memory:
 
 
 def _settled(memory: Memory, snapshot: Snapshot, report: Report) -> tuple[Histories, Report]:
-    node = snapshot.of(Node).get("node")
     return settle(
         _silenced(memory.histories, snapshot),
         report,
         memory.accepted,
-        booted=node.booted if node else None,
+        booted=snapshot.of(Node)["node"].booted,
         obstacles=lambda finding: obstacles(snapshot, report, finding),
         first=not memory.collected,
+        unreported=lambda finding: unreported(snapshot, finding),
     )
 
 
@@ -200,11 +204,14 @@ def _assembled(records: Iterable[Record], site: Site, host: Host, memory: Memory
         host.origin,
         accepted=memory.accepted,
         inventory=memory.inventory,
+        listed=memory.listed,
     )
 
 
 def _with_inventory(memory: Memory, snapshot: Snapshot) -> Memory:
-    """The memory with what is present. The first inventory is the reference; later ones complete it."""
+    """The memory with the boot and what is present. The first inventory is the reference; later ones complete it."""
+    boot_id = snapshot.of(Node)["node"].boot_id or memory.boot_id
+    memory = replace(memory, boot_id=boot_id, listed=memory.listed | listed_gpus(snapshot))
     if not is_complete(snapshot):
         return memory
     now = present(snapshot)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Literal
@@ -13,17 +14,20 @@ import msgspec
 from msgspec.structs import replace
 
 from ...models.catalog import codes
-from ...models.diagnosis.hysteresis import History, Key, restarted
+from ...models.diagnosis.hysteresis import History, Key, restarted, until
 from ...models.facts.jsonl import decode, encode
+from ...models.facts.machine import Event
 from ...models.facts.records import Observation
 from ...probes.calls.bounded_read import bounded_read
 from ..inputs.site_file import BadInput
 from ..pipeline.diagnose import Memory
 from ..pipeline.renumbering import found_again
 from ..state import acceptance, inventory_file
+from ..state.service_lock import LOCK
 from ..state.state_file import CLOCK_STEP, close_to_others, give_to_owner, opened_folder, write_state_file
 
-_FILE, _LOCK = "service.json", ".lock"
+_FILE = "service.json"
+_TRIES, _PAUSE = 5, 0.1  # seconds: `linkgauge status` holds the lock for a moment
 _MOST = 64 << 20  # bytes
 _log = logging.getLogger("linkgauge")
 
@@ -36,6 +40,7 @@ class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     past: tuple[Observation, ...] = ()
     rates: tuple[Observation, ...] = ()  # of flows, by earlier runs of the probes
     boot_id: str | None = None  # of the machine, when the findings were evaluated
+    events: tuple[str, ...] = ()  # of this boot, as JSON lines
     gpus: dict[str, str] = {}  # the place of each GPU that has a number (pipeline/renumbering.py)
     ignored: dict[str, float] = {}  # entry of [ignore] -> when it matched a finding last
 
@@ -107,20 +112,24 @@ def _opened_lock(folder: str) -> int:
     """A descriptor of the lock file. Other users can open the folder, so they could lock the folder itself."""
     with opened_folder(folder, create=True) as above:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(_LOCK, flags, 0o600, dir_fd=above)
+        descriptor = os.open(LOCK, flags, 0o600, dir_fd=above)
         if os.fstat(descriptor).st_nlink == 1:  # no second name of another file
             give_to_owner(descriptor, above)
         return descriptor
 
 
 def _lock(descriptor: int, folder: str) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        why = "another 'linkgauge serve' uses this folder: stop it, or choose another folder"
-        raise BadInput(f"--state-dir {folder}: {why}") from None
-    except OSError:
-        pass  # a file system without locks
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+        except OSError:
+            return  # a file system without locks
+        else:
+            return
+    why = "another 'linkgauge serve' uses this folder: stop it, or choose another folder"
+    raise BadInput(f"--state-dir {folder}: {why}")
 
 
 def _sweep(folder: str) -> None:
@@ -140,6 +149,7 @@ def save(folder: str, memory: Memory, now: float) -> str | None:
         past=memory.past,
         rates=memory.rates,
         boot_id=memory.boot_id,
+        events=tuple(map(encode, memory.events)),
         gpus=dict(memory.gpus),
         ignored=dict(memory.ignored),
     )
@@ -154,18 +164,22 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
     """Return the memory with the contents of the checkpoint, or unchanged if there is none.
 
     `memory.boot_id` is the present boot. All findings are stale until they are evaluated again. A checkpoint that
-    cannot be used is logged as a warning and ignored. Findings whose code this version does not have are dropped.
+    cannot be used is logged as a warning and ignored. Findings whose code this version does not have are dropped. Times
+    after `now` become `now`: a clock was set back.
     """
     path = os.path.join(folder, _FILE)
     try:
-        stored = _parsed(bounded_read(path, _MOST, os.O_NOFOLLOW), now)
+        stored = _parsed(bounded_read(path, _MOST, os.O_NOFOLLOW))
         measured = tuple(map(decode, stored.measured))
+        events = tuple(one for one in map(decode, stored.events) if isinstance(one, Event))
     except FileNotFoundError:
         return memory
     except (OSError, ValueError) as wrong:
         _log.warning("%s: %s: the checkpoint is ignored", path, getattr(wrong, "strerror", None) or wrong)
         return memory
-    known = {key: history for key, history in stored.histories if key[0] in codes() and history.findings}
+    if stored.at > now + CLOCK_STEP:
+        _log.warning("%s: its time is in the future: the clock was set back, so its times are not used", path)
+    known = {key: until(history, now) for key, history in stored.histories if key[0] in codes() and history.findings}
     rebooted = None not in (stored.boot_id, memory.boot_id) and stored.boot_id != memory.boot_id
     histories = restarted(known, rebooted)
     boot_id = memory.boot_id or stored.boot_id
@@ -177,9 +191,16 @@ def load(folder: str, memory: Memory, now: float) -> Memory:
         rates=stored.rates,
         baseline=found_again(memory.baseline, stored.gpus),
         boot_id=boot_id,
+        events=() if rebooted else events,
         gpus=stored.gpus,
-        ignored=stored.ignored,
+        ignored={entry: min(at, now) for entry, at in stored.ignored.items()},
     )
+
+
+def without_future_acceptance(memory: Memory, now: float) -> Memory:
+    """The memory without an acceptance later than `now`: it would make each new log line a line of before."""
+    wrong = memory.accepted is not None and memory.accepted > now + CLOCK_STEP
+    return replace(memory, accepted=None) if wrong else memory
 
 
 def with_acceptance(memory: Memory, accepted: acceptance.Acceptance) -> Memory:
@@ -189,15 +210,14 @@ def with_acceptance(memory: Memory, accepted: acceptance.Acceptance) -> Memory:
         baseline=found_again(accepted.baseline, memory.gpus),
         accepted=accepted.at,
         inventory=inventory_file.newest(memory.inventory, accepted),
+        listed=frozenset(),
     )
 
 
-def _parsed(content: bytes, now: float) -> _Checkpoint:
+def _parsed(content: bytes) -> _Checkpoint:
     """Raises ValueError with the reason."""
     try:
         stored = msgspec.json.decode(content, type=_Checkpoint)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise ValueError(f"damaged ({wrong})") from None
-    if stored.at > now + CLOCK_STEP:
-        raise ValueError("its time is in the future")
     return stored

@@ -40,7 +40,7 @@ from .job_window import updated_peaks
 from .push import Publisher
 from .recorder import Recorder
 from .redfish_source import RedfishSource
-from .schedule import Intervals, LastRun, due, has_run, updated_runs
+from .schedule import Intervals, LastRun, due, has_run, lists_other_gpus, updated_runs
 from .state import service_state
 
 _SAVE_INTERVAL = 300.0  # seconds between two checkpoints while the findings do not change
@@ -108,7 +108,8 @@ class Daemon:
         self._write_inventory(known)
         fresh = {source.name: self.memory.collected[source.name] for source in due_sources}
         ran = {name: records for name, records in fresh.items() if has_run(records, at)}
-        self.last_runs = updated_runs(self.last_runs, ran, began)
+        again = lists_other_gpus(known.collected, self.memory.collected)
+        self.last_runs = updated_runs(self.last_runs, ran, began, again)
         self._count(*ran.values(), self.memory.measured if session else ())
         self.busy = any(one.quantity == "processes" and one.value for one in report.observations)
         self._log_changes(report)
@@ -239,6 +240,7 @@ class Daemon:
             if accepted:
                 self.memory = checkpoint.with_acceptance(self.memory, accepted)
         self._accepted = modified_at
+        self.memory = checkpoint.without_future_acceptance(self.memory, self.host.now())
 
     def _forget_rates(self, at: float) -> None:
         """Show no measured rates that are too old, or that a wrong clock has dated in the future.

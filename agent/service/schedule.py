@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...models.facts.gpu import Driver
 from ...models.facts.records import Record, Run
 from ...probes.calls.timeouts import hung
 from ..pipeline.run_source import is_exhausted_run
@@ -58,14 +59,26 @@ def next_try(last_run: LastRun) -> float:
 
 
 def updated_runs(
-    last_runs: Mapping[str, LastRun], collected: Mapping[str, Iterable[Record]], now: float
+    last_runs: Mapping[str, LastRun], collected: Mapping[str, Iterable[Record]], now: float, again: bool = False
 ) -> dict[str, LastRun]:
-    """The last runs, updated with the sources that were read at `now`."""
+    """The last runs, updated with the sources that were read at `now`.
+
+    `again`: all sources are due in the next cycle, but not those that hang.
+    """
     after = dict(last_runs)
     for name, records in collected.items():
         before = last_runs.get(name, LastRun(now))
         after[name] = replace(before, at=now, hung=before.hung + 1 if any(map(hung, records)) else 0)
-    return after
+    return {name: run for name, run in after.items() if run.hung} if again else after
+
+
+def lists_other_gpus(before: Mapping[str, Iterable[Record]], now: Mapping[str, Iterable[Record]]) -> bool:
+    """Whether a driver lists more or fewer GPUs than before. The sources of constant values name those of before."""
+    counts = [
+        {one.key: one.gpus for records in collected.values() for one in records if isinstance(one, Driver) and one.gpus}
+        for collected in (before, now)
+    ]
+    return all(counts) and counts[0] != counts[1]
 
 
 def has_run(records: Iterable[Record], since: float) -> bool:

@@ -91,6 +91,12 @@ def write_state_file(folder: str, name: str, content: bytes, lasting: bool = Tru
                 os.fsync(above)
 
 
+def remove_state_file(folder: str, name: str) -> None:
+    """Delete the file `name` of the state folder, if there is one. Raises OSError."""
+    with opened_folder(folder) as above, suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=above)
+
+
 def give_to_owner(descriptor: int, above: int) -> None:
     """As root, give what was created to the owner of the folder: the service must be able to read it."""
     if os.geteuid() == 0:

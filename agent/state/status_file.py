@@ -11,7 +11,7 @@ import msgspec
 
 from ...models.facts.units import as_utc
 from ...models.report import Finding, Report, Verdict
-from .state_file import STATUS, read_state_file, write_state_file
+from .state_file import STATUS, read_state_file, remove_state_file, write_state_file
 
 FILE = STATUS
 _MISSED = 4  # cycles without an update after which the status is unknown
@@ -65,11 +65,19 @@ def write(
     peaks: Mapping[str, Mapping[str, float]],
     service: ServiceState | None = None,
 ) -> None:
-    """Replace the status file. Raises OSError."""
+    """Replace the status file. Raises OSError, and then the folder has none.
+
+    A full disk has room for it after the old one is deleted. Nobody must take an old status for the present one.
+    """
     findings = tuple(map(_public, report.findings))
     state = service or ServiceState()
     status = Status(at=at, every=every, verdict=report.verdict, findings=findings, service=state, peaks=peaks)
-    write_state_file(folder, FILE, msgspec.json.encode(status), lasting=False)
+    content = msgspec.json.encode(status)
+    try:
+        write_state_file(folder, FILE, content, lasting=False)
+    except OSError:
+        remove_state_file(folder, FILE)
+        write_state_file(folder, FILE, content, lasting=False)
 
 
 def _public(finding: Finding) -> Finding:

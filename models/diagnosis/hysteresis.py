@@ -33,6 +33,7 @@ class History(Struct, frozen=True):
     came: tuple[float, ...] = ()  # times of the appearances in the last hour
     gone: bool = False  # absent in a later check
     obstacles: tuple[str, ...] = ()  # what the rules of this code could not evaluate at the latest appearance
+    unreported: tuple[str, ...] = ()  # states that no source reported at the latest appearance
     stale: str | None = None  # why it could not be evaluated since
 
 
@@ -48,6 +49,7 @@ def settle(
     booted: float | None = None,
     obstacles: Obstacles | None = None,
     first: bool = False,
+    unreported: Obstacles = lambda finding: (),
 ) -> tuple[Histories, Report]:
     """Fold one report into the history; `accepted` is when an operator marked the node as good, `booted` its boot.
 
@@ -55,26 +57,24 @@ def settle(
     that are certain at once, since nothing else is known. A state disappears after it is absent in two of three, unless
     it was present in between. A state that flaps stays one finding with the number of appearances. An event is shown
     at once. It stays until a report marks it as history, for one day after its latest appearance, or until the node is
-    accepted or booted again. Measurements are confirmed before and pass unchanged, as do observations and unchecked
-    items.
+    accepted or booted again. Measurements are confirmed before and pass unchanged, as does the rest of the report.
 
     A state or a measurement that is absent and could not be evaluated stays, and it is stale. `obstacles` returns why a
-    finding could not be evaluated. The verdict is computed from the shown findings. In the first report it is not `ok`
-    if a state is not shown yet.
+    finding could not be evaluated, `unreported` the states that no source reports. The verdict is computed from the
+    shown findings. In the first report it is not `ok` if a state is not shown yet.
     """
-    at = _time_of(histories, report)
-    fresh = _by_key(report.findings)
-    evidence = _evidence(report.findings)
+    at, fresh, evidence = _time_of(histories, report), _by_key(report.findings), _evidence(report.findings)
     updated: dict[Key, History] = {}
     for key in sorted({*fresh, *histories}):
-        before = _of_this_boot(_without_accepted(histories.get(key), key in fresh, accepted), booted)
         current = fresh.get(key, ())
+        before = _in_force(histories.get(key), bool(current), at, accepted, booted)
         if before is None and not current:
             continue
         if key[2] == "event":
             history = _event(before, current, at, evidence)
         else:
-            history = _evaluated(before, current, at, first, _obstacles(report, obstacles, before, current))
+            doubts = _doubts(report, obstacles, unreported, before, current)
+            history = _evaluated(before, current, at, first, *doubts)
         if history is not None:
             updated[key] = history
     shown = replace(report, findings=tuple(sorted(_shown(updated, fresh), key=_rank)))
@@ -85,19 +85,34 @@ def settle(
 
 def _settled(shown: Report, waits: bool) -> Verdict:
     """The verdict from the shown findings: at best unknown while a state `waits` for its second cycle."""
-    settled = verdict(shown.findings, shown.checks, shown.source, shown.runs)
+    settled = verdict(shown.findings, shown.checks, shown.source, shown.runs, shown.not_checked)
     return "unknown" if waits and settled in ("ok", "degraded") else settled
 
 
+def until(history: History, at: float) -> History:
+    """The history without times after `at`: a clock that was set back changes times, and repairs nothing."""
+    came = tuple(then for then in history.came if then <= at)
+    return replace(history, first=min(history.first, at), last=min(history.last, at), came=came)
+
+
 def _evaluated(
-    before: History | None, current: tuple[Finding, ...], at: float, first: bool, obstacles: tuple[str, ...]
+    before: History | None,
+    current: tuple[Finding, ...],
+    at: float,
+    first: bool,
+    obstacles: tuple[str, ...],
+    unreported: tuple[str, ...],
 ) -> History | None:
     """The history of a state or a measurement."""
-    if before is not None and not current and (why := _new(obstacles, before)):
-        return _held(before, at, why)
+    if before is not None and not current:
+        why = _new(obstacles, before.obstacles) or _new(unreported, before.unreported)
+        if why:
+            return _held(before, at, why)
     measurement = (current or (before.findings if before else ()))[0].kind == "measurement"
     history = _measurement(before, current, at) if measurement else _state(before, current, at, first)
-    return history and replace(history, obstacles=obstacles if current or not before else before.obstacles)
+    if history is None or current or not before:
+        return history and replace(history, obstacles=obstacles, unreported=unreported)
+    return replace(history, obstacles=before.obstacles, unreported=before.unreported)
 
 
 def restarted(histories: Histories, rebooted: bool) -> Histories:
@@ -129,19 +144,24 @@ def stale_findings(histories: Histories) -> tuple[Finding, ...]:
     return tuple(sorted(_shown(histories, ()), key=_rank))
 
 
-def _obstacles(
-    report: Report, obstacles: Obstacles | None, before: History | None, current: tuple[Finding, ...]
-) -> tuple[str, ...]:
-    """What the rules of this key could not evaluate. Without a function: whether the code was checked at all."""
-    findings = current or (before.findings if before else ())
+def _doubts(
+    report: Report,
+    obstacles: Obstacles | None,
+    unreported: Obstacles,
+    before: History | None,
+    current: tuple[Finding, ...],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the rules could not evaluate (without a function: whether the code was checked), and unreported states."""
+    finding = (current or (before.findings if before else ()))[0]
     if obstacles is not None:
-        return tuple(obstacles(findings[0]))
-    return () if current or report.checks.get(findings[0].code) is not False else ("some checks were not possible",)
+        return tuple(obstacles(finding)), tuple(unreported(finding))
+    checked = current or report.checks.get(finding.code) is not False
+    return () if checked else ("some checks were not possible",), tuple(unreported(finding))
 
 
-def _new(obstacles: Collection[str], before: History) -> str | None:
+def _new(obstacles: Collection[str], before: Collection[str]) -> str | None:
     """The first obstacle that did not exist when the finding appeared last."""
-    return next((why for why in obstacles if why not in before.obstacles), None)
+    return next((why for why in obstacles if why not in before), None)
 
 
 def _held(before: History, at: float, why: str) -> History | None:
@@ -168,6 +188,13 @@ def _by_key(findings: Iterable[Finding]) -> dict[Key, tuple[Finding, ...]]:
         key = finding.code, finding.subject, finding.kind
         groups[key] = (*groups.get(key, ()), finding)
     return groups
+
+
+def _in_force(
+    before: History | None, still: bool, at: float, accepted: float | None, booted: float | None
+) -> History | None:
+    """The history that an acceptance and a boot leave, without times after `at`."""
+    return _of_this_boot(_without_accepted(before and until(before, at), still, accepted), booted)
 
 
 def _without_accepted(before: History | None, still: bool, accepted: float | None) -> History | None:

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from ..facts.gpu import Gpu, GpuLink
-from ..facts.machine import Node, Nvme, Pci, Port, Rdma
+from ..facts.health import DiskHealth
+from ..facts.machine import Array, Disk, Net, Node, Numa, Nvme, Package, Pci, Port, Rdma
 from ..facts.records import Fact
+from ..facts.states import STATES
 from ..inventory.present import is_complete
 from ..inventory.snapshot import Snapshot
 from ..report import Finding, Report
@@ -15,8 +17,12 @@ from ..rules import RULES, Rule
 
 # Codes whose rules evaluate absent devices, with the help of the inventory.
 _ABSENCE = frozenset({"gpu-missing", "nic-missing", "storage-missing", "nvswitch-error"})
-# Facts about hardware. A device of these kinds that is absent was removed or lost, which repairs nothing.
-_HARDWARE = (Pci, Gpu, GpuLink, Rdma, Port, Nvme)
+# Facts about hardware and arrays. One of these that is absent was removed or lost, which repairs nothing.
+_STATES: Mapping[type[Fact], frozenset[str]] = {
+    **{kind: frozenset(fields) for kind, fields in STATES.items()},
+    Gpu: frozenset({*STATES[Gpu], "ecc_corrected", "ecc_uncorrected", "recovery"}),
+}
+_HARDWARE = (Pci, Gpu, GpuLink, Rdma, Port, Net, Nvme, Disk, DiskHealth, Array, Package, Numa)
 
 
 def obstacles(snapshot: Snapshot, report: Report, finding: Finding) -> tuple[str, ...]:
@@ -30,6 +36,23 @@ def obstacles(snapshot: Snapshot, report: Report, finding: Finding) -> tuple[str
     rules = _rules().get(finding.code, ())
     reasons = [why for rule in rules for why in _not_evaluated(snapshot, report, rule, names)]
     return tuple(dict.fromkeys((*reasons, *_absent(snapshot, rules, finding.subject, names))))
+
+
+def unreported(snapshot: Snapshot, finding: Finding) -> tuple[str, ...]:
+    """The states of the device that rules of this code read and that no source reports, without a reason.
+
+    A driver can answer "not supported" for a value that it had before. A device of an older model never had it.
+    """
+    names, rules = _names(snapshot, finding.subject), _rules().get(finding.code, ())
+    found = (
+        f"{name} of {fact.key} is not reported any more"
+        for rule in rules
+        if rule.over is not Node
+        for fact in _facts(snapshot, rule, names)
+        for name in (*rule.required, *rule.optional)
+        if name in _STATES.get(rule.over, ()) and getattr(fact, name) is None
+    )
+    return tuple(dict.fromkeys(found))
 
 
 @cache
@@ -54,7 +77,8 @@ def _absent(snapshot: Snapshot, rules: tuple[Rule, ...], subject: str, names: fr
     hardware = subject != "node" and any(rule.over in _HARDWARE for rule in rules)
     if rules and rules[0].code in _ABSENCE and _accepted_as_absent(snapshot, subject):
         return ()
-    known = snapshot.topology.find(subject) or any(_facts(snapshot, rule, names) for rule in rules)
+    own = (rule for rule in rules if rule.over is not Node)
+    known = snapshot.topology.find(subject) or any(_facts(snapshot, rule, names) for rule in own)
     return (f"{subject} is absent",) if hardware and not known else ()
 
 

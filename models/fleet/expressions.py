@@ -25,13 +25,18 @@ PORT_RATE = "port rate"  # quantity of an uncorroborated port (models/rules/netw
 NIC_RATE = "trained rate:nic"
 _NUMERIC = ("rate", "link", "count")
 _COHORT = ["machine", "kind", "quantity", "position"]
+_RANKS = (("failed", 3), ("unknown", 2), ("degraded", 1))  # verdicts, the worst first
 _EQUAL = [*_COHORT, "text"]  # the text of a link is the product of its device
 
 
 def newest(rows: Table) -> Table:
-    """The rows of the newest report of each node."""
-    reports = rows.filter(_.kind == "report").group_by("node").agg(report=_.report.argmax(_.number))
-    return rows.semi_join(reports, "report")
+    """The rows of the newest report of each node. Of several of one time, of the one with the worst verdict."""
+    reports = rows.filter(_.kind == "report")
+    last = reports.group_by("node").agg(last=_.number.max())
+    ranked = reports.join(last, "node").filter(_.number == _.last).mutate(rank=_.text.cases(*_RANKS, else_=0))
+    worst = ranked.group_by("node").agg(worst=_.rank.max())
+    chosen = ranked.join(worst, "node").filter(_.rank == _.worst).group_by("node").agg(report=_.report.max())
+    return rows.semi_join(chosen, "report")
 
 
 def machines(rows: Table) -> Table:

@@ -27,6 +27,7 @@ def assemble(
     context: Context = "host",
     accepted: float | None = None,
     inventory: Inventory | None = None,
+    listed: frozenset[str] = frozenset(),
 ) -> Snapshot:
     """Merge the facts, build the topology and recognise the machine. `now` and `accepted` are seconds since 1970."""
     read, observations, not_checked, runs = _sorted(with_gpu_numbers(records))
@@ -49,6 +50,7 @@ def assemble(
         context="dumps" if origin == "dumps" else context,
         accepted=accepted,
         inventory=inventory,
+        listed=listed,
     )
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 ChangeKind: TypeAlias = Literal["removed", "added", "swapped", "moved", "firmware"]
-_GROWN = ("width", "speed", "rate", "nvlinks", "memory")  # of these the greater value is the reference
+_GROWN = ("width", "speed", "rate", "nvlinks", "memory", "namespaces")  # of these the greater value is the reference
 UP = "ACTIVE"  # the state of a port that is up; later inventories keep it
 PARTS = frozenset({"gpu", "nic", "nvme", "nvswitch"})  # devices that can be removed, added and moved
 
@@ -25,6 +25,7 @@ class Item(Struct, frozen=True, kw_only=True):
     alias: str | None = None  # the driver's name: "gpu3", "mlx5_0", "nvme1"
     product: str | None = None  # "10de:2330:10de:16c1"
     name: str | None = None
+    driver: str | None = None  # of its PCI function
     identity: str | None = None  # UUID, GUID or serial number: the same device has the same at another address
     serial: str | None = None  # serial number, for tickets
     slot: str | None = None
@@ -40,6 +41,7 @@ class Item(Struct, frozen=True, kw_only=True):
     nvlinks: int | None = None  # active
     memory: int | None = None  # bytes
     rdma: bool | None = None  # whether a NIC is an RDMA device
+    namespaces: int | None = None  # disks of an NVMe controller; None: not known, or none
     accepted: bool = False  # an operator accepted the node with this item
     seen_at: float | None = None  # seconds since 1970, of a device that was absent at the time of its inventory
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
 from ..facts.gpu import Gpu
-from ..facts.machine import Net, Node, Numa, Nvme, Package, Pci, Port, Rdma, Serial
+from ..facts.machine import Disk, Net, Node, Numa, Nvme, Package, Pci, Port, Rdma, Serial
 from ..facts.pci_classes import kind_of
 from .cohorts import carried
 from .inventory import UP, Change, Inventory, Item, differences, same_machine
@@ -15,6 +16,7 @@ from .pci_tree import functions_above, is_emulated_port
 from .snapshot import Snapshot, once_per_snapshot
 
 _KINDS = frozenset({"gpu", "nic", "nvme", "nvswitch"})
+_NVME_DISK = re.compile(r"nvme[0-9]+n[0-9]+")
 _WRONG_MAXIMUM = 5e9  # transfers per second
 
 
@@ -126,6 +128,7 @@ def _functions(snapshot: Snapshot) -> Iterator[Item]:
             key=function.key,
             product=_product(function),
             name=function.name,
+            driver=function.driver or None,
             slot=function.slot,
             label=function.label,
             above=tuple(functions_above(function.key, functions)),
@@ -171,7 +174,22 @@ def _with_driver(snapshot: Snapshot, item: Item, driver: Gpu | Rdma | Nvme) -> I
     if isinstance(driver, Rdma):
         identity = serial.guid if serial else None
         return replace(item, identity=identity, firmware=driver.firmware, part=driver.board_id, rdma=True)
-    return replace(item, identity=number, firmware=driver.firmware, name=driver.model or item.name)
+    return replace(
+        item,
+        identity=number,
+        firmware=driver.firmware,
+        name=driver.model or item.name,
+        namespaces=namespaces(snapshot, driver.key) or None,
+    )
+
+
+def namespaces(snapshot: Snapshot, controller: str) -> int | None:
+    """The number of disks of an NVMe controller. None: they were not read, or one belongs to several controllers."""
+    disks = [one for key, one in snapshot.of(Disk).items() if _NVME_DISK.fullmatch(key)]
+    unread = any(one.what in ("Disk", "Disk.controller") for one in snapshot.not_checked)
+    if unread or any(one.controller is None for one in disks):
+        return None
+    return sum(1 for one in disks if one.controller == controller)
 
 
 def _ports(snapshot: Snapshot) -> Iterator[Item]:

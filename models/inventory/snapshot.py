@@ -41,6 +41,7 @@ class Snapshot(Struct, frozen=True, dict=True):
     origin: Origin
     context: Context
     inventory: Inventory | None = None  # what was there before
+    listed: frozenset[str] = frozenset()  # addresses of GPUs that a driver listed earlier in this run of the service
     accepted: float | None = None  # when an operator accepted the node as good, in seconds since 1970
 
     @cached_property

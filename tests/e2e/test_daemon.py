@@ -300,7 +300,7 @@ def test_a_restart_forgets_nothing(service: Callable[..., Node], hgx: Node) -> N
     stored = Memory(inventory=inventory, last=last)
     again.daemon.memory = checkpoint.load(again.daemon.folder, stored, again.host.now())
     histories = restarted(hgx.daemon.memory.histories, rebooted=False)
-    assert again.daemon.memory == replace(hgx.daemon.memory, collected={}, histories=histories)
+    assert again.daemon.memory == replace(hgx.daemon.memory, collected={}, histories=histories, listed=frozenset())
     report = again.cycle()
     assert [(one.code, one.since) for one in report.findings] == since  # at once
     assert [level.flow for level in report.levels] == [RATE.about]

@@ -17,8 +17,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.mounts import needs_proc
 from tests.support.nodes.described import node
 from tests.support.nodes.trees import write
+from tests.support.programs.command_line import COMMAND
 from tests.support.programs.hanging_mount import hanging_mount
 from tests.support.programs.service import LONGEST, SERVE, Service, options, service
 from tests.support.programs.web_clients import get
@@ -197,6 +199,40 @@ def test_killed_it_leaves_no_child(tmp_path: Path) -> None:
         assert one.end(signal.SIGKILL) == -signal.SIGKILL
     _, alive = psutil.wait_procs(started, LONGEST)
     assert alive == []
+
+
+def status_of(folder: Path) -> tuple[int, str]:
+    """The exit code and the output."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry), "COLUMNS": "200"}
+    command = [*COMMAND, "status", "--state-dir", str(folder / "state")]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=LONGEST)
+    return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+@needs_proc
+def test_the_status_of_a_service_that_is_stopped_or_killed(tmp_path: Path) -> None:
+    write(tmp_path / "root", node("server-raid").entries)
+    given = ("--root", str(tmp_path / "root"), *options(tmp_path, FAST))
+    with service(*given) as one:
+        one.until("STATUS=ok")
+        assert status_of(tmp_path)[0] == 0
+        one.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, one.process.pid, os.WSTOPPED | os.WNOWAIT)
+        code, text = status_of(tmp_path)
+        assert code == 3
+        assert f"process {one.process.pid} of the service is stopped by a signal" in text
+        one.process.send_signal(signal.SIGCONT)
+        one.until("WATCHDOG=1")
+        assert status_of(tmp_path)[0] == 0
+        one.end(signal.SIGKILL)
+        code, text = status_of(tmp_path)
+        assert code == 3
+        assert "no service runs: nothing holds the lock of this folder" in text
+    with service(*given) as one:
+        one.until("STATUS=ok")
+        assert status_of(tmp_path)[0] == 0
+        one.end()
+    assert status_of(tmp_path)[0] == 3
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system")

@@ -125,7 +125,7 @@ def unlisted(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked
     The driver also does not list GPUs that this process may not open. In containers and jobs that is no fault.
     """
     alone = not _confined(snapshot)
-    if function not in _absent(snapshot) or (not alone and snapshot.of(Gpu)):
+    if function not in _absent(snapshot) or (not alone and (snapshot.of(Gpu) or was_listed(snapshot, function))):
         return
     if function.drained:
         yield _drained(snapshot, function)
@@ -153,6 +153,37 @@ def unlisted(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked
         location=location(function),
         evidence=(function.cites.get("driver", Evidence("driver", "nvidia")), *logged(snapshot, function.key)),
     )
+
+
+def was_listed(snapshot: Snapshot, function: Pci) -> bool:
+    """Select GPUs in a container that the driver listed before to this service."""
+    return function.key in snapshot.listed and _confined(snapshot) and is_bound(snapshot, function)
+
+
+def dropped(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
+    """The driver lists a GPU no more to a service in a container, whose GPUs stay the same while it runs."""
+    if function.drained or function not in _absent(snapshot):
+        return
+    yield Finding(
+        code="gpu-missing",
+        severity="critical",
+        confidence="likely",
+        subject=function.key,
+        subject_name=function_name(snapshot, function),
+        message=f"{function_name(snapshot, function)} is not listed by its driver any more; this service saw it before",
+        expected="listed",
+        observed="not listed",
+        basis="baseline",
+        expected_source="earlier cycles of this service",
+        cause="the GPU failed, and its driver gave it up; the host's kernel log says why",
+        location=location(function),
+        evidence=(function.cites.get("driver", Evidence("driver", "nvidia")), *logged(snapshot, function.key)),
+    )
+
+
+def listed_gpus(snapshot: Snapshot) -> frozenset[str]:
+    """The addresses of the GPUs that a driver lists."""
+    return frozenset(gpu.address for gpu in snapshot.of(Gpu).values() if gpu.address)
 
 
 def _drained(snapshot: Snapshot, function: Pci) -> Finding:
@@ -211,7 +242,9 @@ def has_some_gpus(snapshot: Snapshot, node: Node) -> bool:
 
 def accessible(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     """The number of GPUs that this container or job may use. The others are not checked, which is no fault."""
-    absent, number = _absent(snapshot), len(bound_gpus(snapshot))
+    number, absent = len(bound_gpus(snapshot)), [one for one in _absent(snapshot) if one.key not in snapshot.listed]
+    if not absent:
+        return
     yield Finding(
         code="gpu-driver-failed",
         severity="info",
@@ -254,6 +287,7 @@ RULES = (
     Rule("gpu-driver-failed", Driver, (), broken, was_queried),
     Rule("gpu-driver-failed", Gpu, (), unusable, driver_was_queried),
     Rule("gpu-driver-failed", Pci, ("driver", "Gpu", "Driver"), unlisted, is_bound),
+    Rule("gpu-missing", Pci, ("driver?", "Gpu?", "Driver?"), dropped, was_listed),
     Rule("gpu-driver-failed", Node, (), accessible, has_some_gpus),
     Rule("driver-mismatch", Driver, ("version", "library"), differs, has_two_versions),
 )

@@ -10,6 +10,7 @@ from ...facts.gpu import Driver, Gpu
 from ...facts.machine import Node, Numa, Package, Pci
 from ...facts.pci_classes import NETWORK_DISK, is_network_disk
 from ...facts.records import Evidence
+from ...inventory.drivers import lent
 from ...inventory.inventory import Item
 from ...inventory.positions import EmptyPosition, empty_positions, has_equal_switches, is_regular
 from ...inventory.present import comparable, known_absent, removed
@@ -190,7 +191,7 @@ def too_few(code: str, quantity: str, field: str, what: str, kind: str) -> Rule:
     def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         claim = next((one for one in count_claims(snapshot) if one.subject == quantity), None)
         against = claim.contradicted if claim else None
-        gone = len(_counted(snapshot, removed(snapshot, kind)))
+        gone = len(_counted(snapshot, (*removed(snapshot, kind), *(lent(snapshot, kind) if kind == "nic" else ()))))
         elsewhere = kind == "nic" and against and against.by != "baseline"  # network/port_state.py
         if claim and against and not elsewhere and claim.observed + gone < against.least:
             known = profile(snapshot)

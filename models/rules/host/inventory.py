@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from ...facts.machine import Node, Numa, Pci
+from ...facts.machine import Node, Numa, Nvme, Pci
 from ...facts.pci_classes import card_of
 from ...facts.reason import Reason
 from ...facts.records import Evidence, NotChecked
 from ...facts.units import as_bytes, as_utc
+from ...inventory.drivers import without_driver
 from ...inventory.inventory import PARTS, Change, Item, last_seen, same_machine
-from ...inventory.present import changes, earlier_item, present, removed
+from ...inventory.present import changes, earlier_item, namespaces, present, removed
 from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
 from ..core.gpus import absent_switches
@@ -19,6 +20,9 @@ from ..core.wording import cited, gap
 from ..gpu import missing
 
 _CODES = {"gpu": "gpu-missing", "nic": "nic-missing", "nvme": "storage-missing", "nvswitch": "nvswitch-error"}
+# Codes of devices without their driver.
+_UNUSED = {**_CODES, "gpu": "gpu-driver-failed"}
+_READ_BY = {"nvme": ("Nvme?", "Pci.driver?"), "gpu": ("Gpu?", "Pci.driver?")}
 _WORDS = {"gpu": "GPU", "nic": "NIC", "nvme": "NVMe disk", "nvswitch": "NVSwitch"}
 _MEMORY = 0.95  # of the earlier size: a kernel reserves less than this, and a memory module is more
 _PRESENT = "present"
@@ -85,6 +89,71 @@ def _removed(snapshot: Snapshot, node: Node, functions: list[Item]) -> Finding:
         location=_location(item) | _port_above(snapshot, item),
         evidence=(Evidence("PCI functions", f"{item.key} is not listed"),),
     )
+
+
+def without_its_driver(kind: str) -> Rule:
+    """The rule for devices of one kind that are on the bus, and that no driver uses any more."""
+
+    def evaluate(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+        yield from (_without_its_driver(snapshot, old, new) for old, new in without_driver(snapshot, kind))
+
+    return Rule(_UNUSED[kind], Node, ("Pci", "Pci.pci_class", *_READ_BY.get(kind, ())), evaluate, has_earlier)
+
+
+def _without_its_driver(snapshot: Snapshot, old: Item, new: Item) -> Finding:
+    then = as_utc(last_seen(snapshot.inventory, old)) if snapshot.inventory else ""
+    now = f"its driver ({new.driver}) does not use it any more, and did at {then}"
+    if not new.driver:
+        now = f"it has no driver any more; {old.driver or 'a driver'} used it at {then}"
+    return Finding(
+        code=_UNUSED[old.kind],
+        severity="critical" if old.kind in ("gpu", "nvswitch") else "warning",
+        subject=old.key,
+        subject_name=_name(old),
+        fact="is on the bus and has no driver any more",
+        message=f"{_name(old)} at {old.key}: {now}",
+        expected=old.driver or "a driver",
+        observed=new.driver or "none",
+        basis="baseline",
+        expected_source=f"the inventory of {then}",
+        cause="the device failed its start or a reset, and the driver gave it up; or somebody unbound it",
+        location=_location(old),
+        evidence=(Evidence("PCI functions", f"{old.key}: driver {new.driver or 'none'}"),),
+    )
+
+
+def had_disks(snapshot: Snapshot, controller: Nvme) -> bool:
+    """Select NVMe controllers that had disks (namespaces) before."""
+    item = earlier_item(snapshot, "nvme", controller.address or "")
+    return item is not None and item.namespaces is not None
+
+
+def fewer_disks(snapshot: Snapshot, controller: Nvme) -> Iterator[Finding]:
+    """An NVMe controller has fewer namespaces than before. A controller that failed has other findings."""
+    item, number = earlier_item(snapshot, "nvme", controller.address or ""), namespaces(snapshot, controller.key)
+    if item is None or number is None or not item.namespaces or number >= item.namespaces or _is_dead(controller):
+        return
+    then = as_utc(last_seen(snapshot.inventory, item)) if snapshot.inventory else ""
+    yield Finding(
+        code="storage-missing",
+        severity="warning",
+        subject=item.key,
+        subject_name=_name(item),
+        fact=f"has {number} of {item.namespaces} disks",
+        message=f"{_name(item)} has {number} of the {item.namespaces} namespaces (disks) that it had at {then}",
+        expected=item.namespaces,
+        observed=number,
+        unit="devices",
+        basis="baseline",
+        expected_source=f"the inventory of {then}",
+        cause="the drive failed and lost its namespaces; or somebody deleted or detached them",
+        location=_location(item),
+        evidence=(Evidence("sys/class/block", f"{controller.key}: {number}"),),
+    )
+
+
+def _is_dead(controller: Nvme) -> bool:
+    return controller.state is not None and controller.state != "live"
 
 
 def _more(others: int) -> str:
@@ -195,6 +264,8 @@ def less_memory(snapshot: Snapshot, numa: Numa) -> Iterator[Finding]:
 
 RULES = (
     *map(removal, _CODES),
+    *map(without_its_driver, _UNUSED),
+    Rule("storage-missing", Nvme, ("Disk?",), fewer_disks, had_disks),
     Rule("device-changed", Node, ("Pci", "Pci.pci_class"), changed, has_earlier),
     Rule("numa-memory-missing", Numa, ("memory",), less_memory, had_memory),
 )

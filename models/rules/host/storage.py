@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 from ...facts.machine import Array, Nvme, Pci
 from ...facts.pci_classes import kind_of
-from ...facts.records import NotChecked
+from ...facts.records import Evidence, NotChecked
+from ...inventory.present import earlier_item
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
 from ..core.rule import Rule
-from ..core.wording import cited
+from ..core.wording import cited, function_name, location, missed
 from ..pcie.pcie import speed_below, width_below
+
+_DRIVER = "nvme"  # the kernel's (drivers/nvme/host/pci.c)
 
 
 def on_link(snapshot: Snapshot, function: Pci) -> bool:
@@ -42,6 +45,42 @@ def dead(snapshot: Snapshot, controller: Nvme) -> Iterator[Finding]:
             cause="the controller stopped answering; the kernel log has the time-outs before it",
             evidence=cited(controller, "state"),
         )
+
+
+def may_lack_controller(snapshot: Snapshot, function: Pci) -> bool:
+    """Select NVMe functions of a machine, without virtual ones, and functions whose class was not read."""
+    disk = function.pci_class is None or kind_of(function) == "nvme"
+    return snapshot.origin != "dumps" and disk and not function.physfn and not function.lost
+
+
+def without_controller(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
+    """An NVMe drive that no driver uses, beside others that have a controller.
+
+    inventory.py reports a drive that had a driver before. An operator may hand a drive to a guest.
+    """
+    item = earlier_item(snapshot, "nvme", function.key)
+    known = {controller.address for controller in snapshot.of(Nvme).values()}
+    others = [one for one in snapshot.functions("nvme") if one.key in known]
+    unread = missed(snapshot, "Pci.driver", function.key) or any(one.what == "Nvme" for one in snapshot.not_checked)
+    if function.driver not in (None, "", _DRIVER) or function.key in known or unread or not others:
+        return
+    if item and (item.accepted or item.alias or item.driver):
+        return
+    name, fact = function_name(snapshot, function), f"has {'no controller' if function.driver else 'no driver'}"
+    yield Finding(
+        code="storage-missing",
+        severity="warning",
+        confidence="likely",
+        subject=function.key,
+        subject_name=name,
+        fact=fact,
+        message=f"{name} {fact}, and so no disk; {len(others)} other NVMe disks have both",
+        expected="a controller",
+        observed="none",
+        cause="the drive failed its start, and the driver gave it up; or an operator unbound it",
+        location=location(function),
+        evidence=(Evidence("sys/class/nvme", " ".join(sorted(snapshot.of(Nvme)))),),
+    )
 
 
 def assembled(snapshot: Snapshot, array: Array) -> bool:
@@ -85,6 +124,7 @@ def degraded(snapshot: Snapshot, array: Array) -> Iterator[Finding]:
 
 RULES = (
     Rule("storage-link-slow", Pci, ("pci_class", "width?", "max_width", "max_speed?"), link, on_link),
+    Rule("storage-missing", Pci, ("pci_class", "driver?", "Nvme?"), without_controller, may_lack_controller),
     Rule("storage-degraded", Nvme, ("state",), dead),
     Rule("storage-degraded", Array, ("wanted", "members"), degraded, assembled),
     Rule("storage-degraded", Array, ("wanted", "missing"), degraded, is_counted),

@@ -74,7 +74,6 @@ def test_a_finding_of_another_version_is_forgotten(tmp_path: Path) -> None:
         ('{"version":1}', "damaged ("),
         ('{"version":1,"at":1,"measured":["[rubbish"]}', "the checkpoint is ignored"),
         ("[" * 100_000, "damaged ("),
-        ('{"version":1,"at":1e11}', "its time is in the future"),
     ],
 )
 def test_what_is_damaged_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str, why: str) -> None:
@@ -84,6 +83,17 @@ def test_what_is_damaged_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureF
     assert (name, level) == ("linkgauge", logging.WARNING)
     assert text.startswith(f"{tmp_path}/service.json: ")
     assert why in text
+
+
+def test_times_of_the_future_are_those_of_now(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A clock that was set back repairs nothing."""
+    assert checkpoint.save(str(tmp_path), MEMORY, AT) is None
+    early = AT - 4 * 3600
+    loaded = checkpoint.load(str(tmp_path), Memory(), early)
+    assert loaded.histories.keys() == MEMORY.histories.keys()
+    assert {(one.first, one.last) for one in loaded.histories.values()} == {(early, early)}
+    assert all(one.stale for one in stale_findings(loaded.histories))
+    assert "its time is in the future: the clock was set back" in caplog.text
 
 
 def test_what_is_no_file_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

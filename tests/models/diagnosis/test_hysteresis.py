@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from linkgauge.agent.pipeline.diagnose import Memory, cycle
 from linkgauge.models.diagnosis.hysteresis import Histories, restarted, settle
 from linkgauge.models.facts.machine import Node, Pci, Port, Rdma
+from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import Evidence, Observation, Record
 from linkgauge.models.facts.units import as_utc, from_utc
 from linkgauge.models.report import Finding, Report
@@ -76,15 +77,32 @@ def test_a_reset_that_was_logged_clears_it() -> None:
     memory, report = ran(with_xid(), NOW + 60, *log((NOW - 30, XID), (NOW + 30, RESET)))
     assert shown(report) == [("gpu-xid", GPU, "info")]
     assert report.verdict == "ok"
-    assert shown(ran(memory, NOW + 120)[1]) == []  # history is shown while the log has the event
+    assert shown(ran(memory, NOW + 120)[1]) == [("gpu-xid", GPU, "info")]  # history is shown for a day
+    assert shown(ran(memory, NOW + DAY + 60)[1]) == []
 
 
 def test_a_day_clears_it_by_the_time_of_the_reports() -> None:
     memory = with_xid()
-    assert shown(ran(memory, NOW + DAY)[1]) == BAD
-    assert shown(ran(memory, NOW + DAY + 1)[1]) == []
+    assert shown(ran(memory, NOW - 30 + DAY)[1]) == BAD
+    past, report = ran(memory, NOW - 29 + DAY)
+    assert shown(report) == [("gpu-xid", GPU, "info")]
+    assert shown(ran(past, NOW + DAY)[1]) == []
     memory, report = ran(memory, NOW - 10 * DAY)  # a clock that was set back
     assert shown(report) == BAD
+
+
+def test_two_sources_that_disagree_are_unknown_to_the_service_too() -> None:
+    narrow = Pci(key=GPU, width=8, cites={"width": Evidence("second.txt:1", "another width")})
+    memory, at = Memory(), NOW
+    for _ in range(3):
+        memory, report = cycle(
+            At(at), [source_of(*gpus_under_switches(2)), source_of(narrow, name="second")], Site(), memory
+        )
+        at += 60
+    assert [one.reason for one in report.not_checked if one.subject == GPU and one.what == "Pci.width"] == [
+        Reason.CONTRADICTED
+    ]
+    assert report.verdict == "unknown"
 
 
 def test_accept_clears_it() -> None:

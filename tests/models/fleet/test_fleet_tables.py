@@ -188,3 +188,14 @@ def test_what_cannot_be_compared_is_no_reason() -> None:
 def test_a_measured_quantity_keeps_its_parts() -> None:
     for what in (Measured("copy"), Measured("all_reduce", "nvlink", 1 << 30, 7)):
         assert measured(what.key) == what
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+@pytest.mark.parametrize("first", [True, False])
+def test_of_two_reports_of_one_time_the_worse_one_counts(engine: str, first: bool) -> None:
+    several = [healthy(), replace(screen("absent"), taken_at=healthy().taken_at)]
+    files = zip(several if first else several[::-1], ("a.json", "b.json"), strict=True)
+    tables = tables_of([row for one, file in files for row in rows_of(replace(one, node="node1"), file)], engine)
+    assert [(one.node, one.drain) for one in tables.nodes.itertuples()] == [("node1", 1)]
+    assert int(tables.machines["failed"].sum()) == 1
+    assert int(tables.machines["nodes"].sum()) == 1

@@ -158,7 +158,13 @@ FACTS = {
         "warning",
     ),
     "storage-missing": Facts(
-        [BARE, function(0), *DISK, replace(DISK[2], key="0000:06:00.0")],
+        [
+            BARE,
+            function(0),
+            *DISK,
+            replace(DISK[2], key="0000:06:00.0"),
+            Nvme(key="nvme1", address="0000:06:00.0", state="live"),
+        ],
         [Pci(key="0000:06:00.0", physfn="0000:05:00.0")],
         "node",
         "critical",
