@@ -49,7 +49,7 @@ class Lock:
     """The lock of a state folder. It ends when it is closed, and with the process."""
 
     def __init__(self, folder: str) -> None:
-        self._folder, self._path = folder, os.path.join(folder, _LOCK)
+        self._folder, self._path = folder, os.path.join(folder, LOCK)
         self._descriptor: int | None = None
         self._failure = ""  # the last one that was logged
 
