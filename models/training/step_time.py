@@ -139,15 +139,14 @@ def _hidden(job: Job, layout: Layout, compute: float, times: Mapping[str, float]
     """Seconds that overlap with compute, or with the host's launches if these take longer: first messages between
     stages, then gradients and weights.
 
-    Gradients that are reduced once per step are ready in the last backward pass. Sharded ones are reduced in the
-    backward pass of each micro-batch (Rajbhandari and others, "ZeRO", 2020, 5.2).
+    Unsharded gradients, or those reduced once per step, are ready in the last backward pass.
     """
     during = compute - times["pipeline"] if layout.schedule == "dualpipe" or layout.overlap else 0.0
     expert = min((1 - _SHOWN * layout.overlap) * times["expert"], max(0.0, during))
     left = max(0.0, compute - times["pipeline"] - expert)
     attention = sizes.attention_flops(job.network, job.sequence) / sizes.forward_flops(job.network, job.sequence)
-    passes = 1 if layout.zero == 2 else layout.micro_batches(job)
-    data = min(left, (1 - _SHOWN) * times["data"]) if layout.zero == 3 else _BACKWARD * left / passes
+    sharded = layout.zero == 3
+    data = min(left, (1 - _SHOWN) * times["data"]) if sharded else _BACKWARD * left / layout.micro_batches(job)
     return {
         "pipeline": compute,
         "expert": expert,

@@ -242,16 +242,6 @@ def test_messages_to_experts_overlap_with_compute() -> None:
     assert beside.waits["expert"].shown == pytest.approx(left)
 
 
-def test_sharded_gradients_are_reduced_in_each_backward_pass() -> None:
-    """ZeRO 2 moves the gradients once per micro-batch, and so hides them behind all backward passes, not the last."""
-    steps = [step_of(LLAMA, Layout(8, data=32, zero=zero), POD) for zero in (1, 2)]
-    once, each = (step.waits["data"] for step in steps)
-    assert each.seconds == pytest.approx(once.seconds * (1 + 8) / 2)
-    hidden = [wait.seconds - wait.shown for wait in (once, each)]
-    assert hidden[1] == pytest.approx(min(each.seconds, 8 * hidden[0]))
-    assert once.shown > 0
-
-
 def test_experts_are_whole_on_neighbouring_gpus_of_a_stage() -> None:
     """Megatron Core with expert tensor parallelism of 1: 32 ranks of experts are 4 nodes, with tp=1 as with tp=2."""
     job, states, times = Job(networks()["deepseek-v3"], 8192 * 4096, 4096), [], []
