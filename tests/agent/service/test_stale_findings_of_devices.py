@@ -1,4 +1,4 @@
-"""A device with a finding that disappears, and a state that its driver reports no more, are not repaired: the finding is
+"""A device with a finding that disappears, and a state that its driver reports no more, are no repair: the finding is
 stale until an operator accepts the node.
 """
 
