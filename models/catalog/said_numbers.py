@@ -71,6 +71,7 @@ _BARE = (
     "nvlinks",
 )  # the second number may have no unit
 _ANY_OTHER = ("mtu", "version", "socket", "memories")  # two different numbers are the fault
+_RDMA_MTUS = ("256", "512", "1024", "2048", "4096")  # ibv_devinfo: active_mtu
 _MORE = ("seconds", "celsius")  # more than wanted is the fault
 _WANTED = (  # the number behind it is what there should be
     r"(?<![\w-])(?:instead of|rather than|in place of|should\w{0,3}(?: be| have| show| do| run| see| give| reach"
@@ -196,6 +197,8 @@ def _compare(text: str, kind: str, one: _Quantity, other: _Quantity) -> Numbers 
         text[max(0, one.start - 40) : one.start],
         text[other.end :][:40],
     )
+    if kind == "mtu" and (one.text in _RDMA_MTUS) != (other.text in _RDMA_MTUS):
+        return None  # an adapter with 9000 for IP packets has 4096 for those of RDMA
     if one.value == other.value or len(between) > 120 or _compiled(_EQUAL).search(between):
         return None
     have, want = one, other

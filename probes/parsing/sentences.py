@@ -57,8 +57,8 @@ _GENERAL = (  # what is true of all machines, by design, or on purpose
     r"|broken) [\w-]{2,16} (?:shows|makes|gives|causes|leads)|(?:is|are) (?:reported|counted|exposed"
     r"|displayed) (?:by|in|with|under)|(?:each|every) time (?:an?|the|it)|nothing to (?:do|worry)|for example|e\.g"
     r"|(?:at|when|while) idle|(?:when|while) (?:it|they) (?:is|are|sleeps?)|(?:saves?|saving) power|power saving"
-    r"|is all (?:it|we|they)|(?:is|are) (?:an? )?spare|not cabled|no problem|not (?:the|a|our) (?:problem"
-    r"|cause))(?![\w-])"
+    r"|is all (?:it|we|they)|(?:is|are) (?:an? )?spare|not cabled|no problem|deprecated|by a factor of"
+    r"|not (?:the|a|our)(?: current| real| actual)? (?:problem|cause|issue|blocker|culprit|bottleneck))(?![\w-])"
 )
 _USUAL = (
     r"\b(?:where|but|and|against|when|as) (?:about |~)?\d[\d.]{0,6}\+?(?: ?[GMk]?b(?:/s|ps)?)? (?:is|are) (?:normal"
@@ -95,6 +95,8 @@ _DENIED = (  # the first words of a sentence: an instruction, the title of a com
     r"|treat|mark|count|warn"
     r"|make|use|do not|don['\u2019]t)\b)"
     r"|[\s*>#-]{0,8}(?:an?|any|each|every) (?:[\w-]{1,16} ){1,4}(?:that|whose|which)\b"
+    r"|[\s*>#-]{0,8}(?:[\w /()-]{2,40} [-:] )?(?:the )?(?:total )?(?:amount of time"
+    r"|number of [^.;\d]{2,80} (?:that|which|due|since)|value is either|when [\w ]{2,30} is (?:enabled|disabled|set|not supported))\b"
 )
 _ASKS = (  # the first word of a question about a fault. "Only 7 of 8 GPUs show up, any help?" states one
     r"[\s*>-]{0,8}(?:is|are|was|were|does|do|did|can|could|should|would|will|has|have|how|what|which|who|where"
@@ -118,7 +120,8 @@ _DEFINES = (
 )
 _TABLE = r"\t|[ ]{3}|(?-i:[a-z_]{5,30}=[^\s=,]{1,40}[ ;]{1,3}[a-z_]{4,30}=)"
 _LOGGED = (
-    r"^NVIDIA-SMI has failed|^[a-z][\w-]{1,20} [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: |"
+    r"\[(?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|CRITICAL)\]|"
+    r"^NVIDIA-SMI has failed|\bNVML: Unable to |^[a-z][\w-]{1,20} [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: |"
     r"\bkernel: ?\[ {0,8}\d|^(?:<\d{1,3}>)?\[ {0,8}\d{1,7}\.\d{3,6}\]|^\S{3} [ \d]\d \S{8} \S{1,60} \S{1,40}: "
     r"|^\S{1,40}:\d{1,8}:\d{1,8} \["
 )

@@ -40,6 +40,12 @@ _GRAVE = re.compile(
 _DOWN, _FLAPPING, _FLAPS = "nic-port-down", "nic-port-flapping", 3  # times in an hour (network/nic_events.py)
 _NUMBERS = ("{xid}", "{sxid}")
 _LINKS = ("pcie-link-narrow", "pcie-link-slow")
+# Statements that a state is meant so, and the beginnings of the codes that they concern
+DESIGNED = {
+    "by-design-links": ("nvlink-", "bandwidth-low"),
+    "no-nvlink-bridge": ("nvlink-",),
+    "by-design-lanes": ("pcie-link-",),
+}
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 
 
@@ -73,6 +79,7 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         if row.code and row.severity and not symptom and _counts(row, names):
             subject = _subject(snapshot, event, row)
             past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
+            past = past or _designed(row, names)
             if not _is_known(snapshot, row, subject) and not _is_shown(snapshot, row):
                 flaps = row.code == _DOWN and past == _cleared(snapshot, event) and _happened(event) >= _FLAPS
                 severity: Severity = "info" if past and not flaps else _severity(row, event, names)
@@ -90,6 +97,12 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 def _counts(row: Message, names: Set[str | None]) -> bool:
     """Whether the message counts beside the other messages of the log."""
     return (not row.needs or bool(names & {*row.needs} or row.severity_alone)) and not names & {*row.unless}
+
+
+def _designed(row: Message, names: Set[str | None]) -> str | None:
+    """Why the fault is none: the text says that the state is by design."""
+    said = (name for name, codes in DESIGNED.items() if name in names and (row.code or "").startswith(codes))
+    return message(found).meaning if (found := next(said, None)) else None
 
 
 def _first(one: _Logged) -> tuple[int, float, int]:

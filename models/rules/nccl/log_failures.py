@@ -130,6 +130,7 @@ def shared_memory(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]
     )
 
 
+_ONE_SIDE = "host memory on one side"  # other nodes of the job use GPUDirect RDMA
 _SYMPTOMS = {
     "queue pair": "NCCL failed: an RDMA connection could not be made ({error})",
     "completion": "NCCL failed: a message over RDMA was not delivered ({error})",
@@ -164,12 +165,15 @@ def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
 
 
 def through_host(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
-    """The library receives from other nodes in host memory. Without GPUs that support it, this is by design."""
+    """The library receives from other nodes in host memory. Without GPUs that support it, this is by design.
+
+    It is a fault if another node of the same job sends from the memory of its GPUs.
+    """
     if any(one.gpu_direct is False for one in snapshot.of(Rdma).values()):
         return  # direct()
     yield Finding(
         code="gdr-disabled",
-        severity="info",
+        severity="warning" if failure.key == _ONE_SIDE else "info",
         confidence="possible",
         subject="node",
         message=f"NCCL receives from other nodes without GPUDirect RDMA (via {failure.error}): each byte goes through "
@@ -182,7 +186,13 @@ def through_host(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule("gdr-disabled", NcclFailure, ("text",), through_host, lambda _, failure: failure.key == "host memory"),
+    Rule(
+        "gdr-disabled",
+        NcclFailure,
+        ("text",),
+        through_host,
+        lambda _, failure: failure.key in ("host memory", _ONE_SIDE),
+    ),
     Rule("gdr-disabled", Rdma, ("gpu_direct",), direct, may_be_direct),
     Rule("p2p-disabled", Transport, ("via",), over_host, joined),
     Rule("memlock-low", NcclFailure, ("text",), registration),

@@ -284,9 +284,9 @@ def _sockets(log: _Log) -> Iterator[NcclFailure]:
     received = [one for one in _CHANNEL.finditer(log.text) if one[3].startswith("NET/IB") and "[receive]" in one[0]]
     if received and not any("GDRDMA" in one[3] for one in received):
         line = log.cite(received[0])
-        yield NcclFailure(
-            key="host memory", error=received[0][3], text=line.text, count=len(received), cites={"text": line}
-        )
+        direct = any("GDRDMA" in one[3] for one in _CHANNEL.finditer(log.text))
+        key = "host memory on one side" if direct else "host memory"
+        yield NcclFailure(key=key, error=received[0][3], text=line.text, count=len(received), cites={"text": line})
     if found is None and any(int(one["nodes"]) > 1 for one in _NODES.finditer(log.text)):
         networks = list(_NETWORK.finditer(log.text))
         found = networks[0] if networks and all(one["network"].startswith("Socket") for one in networks) else None

@@ -20,12 +20,14 @@ from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.inventory.assemble import assemble
 from linkgauge.models.rules.host.disk_events import ANSWERS
+from linkgauge.models.rules.host.log_messages import DESIGNED
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.core.clean import clean
 from linkgauge.probes.dumps.read import read_text
 from linkgauge.probes.kernel_log.forms import FORMS
 from linkgauge.probes.kernel_log.messages import Found, catalog, find_messages
 from linkgauge.probes.kernel_log.said import find_said
+from linkgauge.probes.parsing.sentences import is_logged, is_prose, is_record
 from tests.support.dump_samples import SAMPLES
 from tests.support.expressions import variants
 from tests.support.paths import TESTS
@@ -67,7 +69,17 @@ _FILES = 50  # about ten rows in each
 
 
 def messages_in(text: str) -> list[Found]:
-    return [*find_messages(text, KNOWN), *find_said(text)]
+    """The messages of programs, and the sentences in lines that people write."""
+    return [*find_messages(text, KNOWN), *(one for one in find_said(text) if is_of_people(line_at(text, one.start)))]
+
+
+def line_at(text: str, place: int) -> str:
+    end = text.find("\n", place)
+    return text[text.rfind("\n", 0, place) + 1 : end if end >= 0 else None]
+
+
+def is_of_people(line: str) -> bool:
+    return is_prose(line) and not (is_record(line) or is_logged(line))
 
 
 def found_in(text: str) -> set[tuple[str, str]]:
@@ -87,7 +99,7 @@ def test_there_are_many() -> None:
 
 def test_each_row_is_complete() -> None:
     """A row without a code ends others or is needed by others; a row with a code has a severity and a next step."""
-    used = {name for other in ROWS for name in other.needs} | {*ANSWERS}
+    used = {name for other in ROWS for name in other.needs} | {*ANSWERS, *DESIGNED}
     names = {other.name for other in ROWS}
     for row in ROWS:
         assert {*row.clears, *row.needs} <= names, row.name
