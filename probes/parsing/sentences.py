@@ -96,7 +96,8 @@ _DENIED = (  # the first words of a sentence: an instruction, the title of a com
     r"|make|use|do not|don['\u2019]t)\b)"
     r"|[\s*>#-]{0,8}(?:an?|any|each|every) (?:[\w-]{1,16} ){1,4}(?:that|whose|which)\b"
     r"|[\s*>#-]{0,8}(?:[\w /()-]{2,40} [-:] )?(?:the )?(?:total )?(?:amount of time"
-    r"|number of [^.;\d]{2,80} (?:that|which|due|since)|value is either|when [\w ]{2,30} is (?:enabled|disabled|set|not supported))\b"
+    r"|number of [^.;\d]{2,80} (?:that|which|due|since)|value is either"
+    r"|when [\w ]{2,30} is (?:enabled|disabled|set|not supported))\b"
 )
 _ASKS = (  # the first word of a question about a fault. "Only 7 of 8 GPUs show up, any help?" states one
     r"[\s*>-]{0,8}(?:is|are|was|were|does|do|did|can|could|should|would|will|has|have|how|what|which|who|where"
