@@ -42,7 +42,6 @@ from .registry import READERS
 # the part of an XML file before its root element
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
 _HEAD = 1 << 16  # characters
-_OF_PEOPLE = ("device_notes", "xid_notes", "rates")  # readers of what people write
 _OWN_EVENTS = ("kernel_text", "other_hosts")  # readers of parts in which no further log lines are searched
 _OWN_IOMMU = ("host_text", "other_hosts")
 _HOW = (
@@ -142,9 +141,8 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
     yield from read_commands(Part(name, 1, "", at).unframed(clean(text), origin))
     known = int(bool(checks))
     for reader, part in split(name, text, at, READERS, origin):
-        of_tool = reader is not None and reader.name not in _OF_PEOPLE
         own = reader is not None and reader.name in _OWN_EVENTS
-        events: tuple[Record, ...] = () if own else tuple(_unexplained(read_events(part, of_tool), checks))
+        events: tuple[Record, ...] = () if own else tuple(_unexplained(read_events(part), checks))
         events += tuple(read_iommu(part)) if reader is None or reader.name not in _OWN_IOMMU else ()
         events += tuple(read_boot_windows(part)) if reader is None or reader.name != "other_hosts" else ()
         events += tuple(read_driver_options(part))

@@ -54,11 +54,9 @@ class LogLine(Struct, frozen=True):
     event: Event | None = None
 
 
-def read_events(part: Part, of_tool: bool = False) -> Iterator[Event]:
-    """The events in a text of any kind: one per group of equal lines. `of_tool`: the text is the output of a tool, with
-    sentences of people between its lines at most.
-    """
-    lines = with_placeholders(part, [*_formed(part), *messages(part, of_tool)])
+def read_events(part: Part) -> Iterator[Event]:
+    """The events in a text of any kind: one per group of equal lines."""
+    lines = with_placeholders(part, [*_formed(part), *messages(part)])
     yield from log_events(part, lines, time_ends(part.text) if lines else {})
 
 
@@ -98,13 +96,13 @@ def _pieces(whole: str, needles: Sequence[str]) -> Iterator[str]:
             place = whole.find(needle, place + LONGEST)
 
 
-def messages(part: Part, of_tool: bool = False) -> Iterator[LogLine]:
+def messages(part: Part) -> Iterator[LogLine]:
     """The lines with messages of the catalog. Lines of the forms are left out."""
     text = part.text
     found = [one for one in find_messages(text, catalog(*KERNEL, *PROGRAMS)) if not is_definition(_line(text, one))]
     explained = {_start(text, one) for one in found if message(one.name).code != SYMPTOM}
     said = find_said(text) if len(text) < _PROSE else []
-    found += [one for one in said if _start(text, one) not in explained and not _is_output(text, one, of_tool)]
+    found += [one for one in said if _start(text, one) not in explained and not _is_output(text, one)]
     explained = {_start(text, one) for one in found}
     others = {_start(text, one): one for one in find_messages(text, catalog(*UNEXPLAINED))}
     found += [one for start, one in others.items() if start not in explained]
@@ -117,10 +115,10 @@ def messages(part: Part, of_tool: bool = False) -> Iterator[LogLine]:
             yield line
 
 
-def _is_output(text: str, found: Found, of_tool: bool) -> bool:
-    """Whether the line of a message is of a program: a record of JSON, a line of a log, or a row of a tool."""
+def _is_output(text: str, found: Found) -> bool:
+    """Whether the line of a sentence is of a program: a record of JSON, a line of a log, or a row of a tool."""
     line = _line(text, found)
-    return is_record(line) or is_logged(line) or (of_tool and not is_prose(line))
+    return is_record(line) or is_logged(line) or not is_prose(line)
 
 
 def _line(text: str, found: Found) -> str:

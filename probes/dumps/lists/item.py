@@ -26,6 +26,7 @@ _PRODUCT = re.compile(
     r"(?<![a-z])(?:gpu|[gr]tx|geforce|tesla|quadro|titan|[2-5]0[5-9]0(?: ?ti| super)?\b|[ablhpv][0-9]{2,3}\b)", re.I
 )
 MOST_CELLS = 40
+_OF_AMD_SMI = re.compile(r"max[ _]pcie[ _](?:width|speed)|pcie[ _]interface[ _]version", re.IGNORECASE)
 
 
 class Cell(Struct, frozen=True):
@@ -65,7 +66,9 @@ def item_of(cells: Sequence[Cell], gpus: bool = False) -> Item | None:
     if numbers and not best and (gpus or _shows_gpus(cells)) and (numbers[0].name != "#" or not named):
         best = f"gpu {numbers[0].value}"
     device = best or next(iter(named), None)
-    return Item(device, tuple(cells)) if device else None
+    # amd-smi: a part of the record of a GPU, whose beginning is missing
+    part = not best and any(_OF_AMD_SMI.fullmatch(cell.name) for cell in cells)
+    return Item(device, tuple(cells)) if device and not part else None
 
 
 def _shows_gpus(cells: Sequence[Cell]) -> bool:
