@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from ...models.catalog.log_messages import KERNEL, PROGRAMS
+from ...models.catalog.log_messages import KERNEL, PROGRAMS, message
 from ...models.facts.machine import Event
 from ...models.facts.reason import Reason
 from ...models.facts.records import Fact, NotChecked, Observation, Record
@@ -42,6 +42,7 @@ from .registry import READERS
 # the part of an XML file before its root element
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
 _HEAD = 1 << 16  # characters
+_OF_RATES = ("bandwidth-low", "nic-rate-low", "node-slow")  # codes of sentences that the reader of rates understands
 _OWN_EVENTS = ("kernel_text", "other_hosts")  # readers of parts in which no further log lines are searched
 _OWN_IOMMU = ("host_text", "other_hosts")
 _HOW = (
@@ -142,15 +143,14 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
     known = int(bool(checks))
     for reader, part in split(name, text, at, READERS, origin):
         own = reader is not None and reader.name in _OWN_EVENTS
-        events: tuple[Record, ...] = () if own else tuple(_unexplained(read_events(part), checks))
+        records = tuple(_of_reader(reader, part)) if reader else ()
+        explained = (*checks, *records) if reader and reader.name == "rates" else checks
+        events: tuple[Record, ...] = () if own else tuple(_unexplained(read_events(part), explained))
         events += tuple(read_iommu(part)) if reader is None or reader.name not in _OWN_IOMMU else ()
         events += tuple(read_boot_windows(part)) if reader is None or reader.name != "other_hosts" else ()
         events += tuple(read_driver_options(part))
-        yield from events
-        if reader:
-            known += 1
-            yield from _of_reader(reader, part)
-        elif events:
+        yield from (*events, *records)
+        if reader or events:
             known += 1
         elif not _NOTHING.fullmatch(part.text) and not is_filler(part):
             found, only = bare_rows(part)
@@ -165,13 +165,24 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
         yield _unknown_text(name, unknown, known)
 
 
-def _unexplained(events: Iterable[Event], checks: Sequence[Record]) -> Iterator[Event]:
-    """The events without the sentences in lines that a failed check has already explained."""
-    lines = {cite.source for one in checks if isinstance(one, Event) for cite in one.cites.values()}
+def _unexplained(events: Iterable[Event], records: Iterable[Record]) -> Iterator[Event]:
+    """The events without the sentences in lines that one of the records cites: its reader understands more of them."""
+    lines = {source for one in records for source in _sources(one)}
+    checked = {source for one in records if isinstance(one, Event) for source in _sources(one)}
     for event in events:
-        of_check = any(cite.source in lines for cite in event.cites.values())
-        if not (of_check and (event.name or "").startswith("said-")):
+        sources = {cite.source for cite in event.cites.values()}
+        of_rates = (event.name or "").startswith("said-") and message(event.name or "").code in _OF_RATES
+        if not ((of_rates and sources & lines) or ((event.name or "").startswith("said-") and sources & checked)):
             yield event
+
+
+def _sources(one: Record) -> Iterator[str | None]:
+    if isinstance(one, Observation):
+        yield one.evidence.source
+    elif isinstance(one, NotChecked):
+        yield one.path
+    elif isinstance(one, Fact):
+        yield from (cite.source for cite in one.cites.values())
 
 
 def _of_reader(reader: Reader, part: Part) -> Iterator[Record]:

@@ -122,7 +122,8 @@ _DEFINES = (
 _TABLE = r"\t|[ ]{3}|(?-i:[a-z_]{5,30}=[^\s=,]{1,40}[ ;]{1,3}[a-z_]{4,30}=)"
 _LOGGED = (
     r"\[(?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|CRITICAL)\]|"
-    r"^NVIDIA-SMI has failed|\bNVML: Unable to |^[a-z][\w-]{1,20} [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: |"
+    r"^NVIDIA-SMI has failed|\bAER: |\w\([^()\s]{1,60}\) failed: |^(?:srun|mpirun|torchrun|\./)\S{0,20} "
+    r"|\bNVML: Unable to |^[a-z][\w-]{1,20} [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: |"
     r"\bkernel: ?\[ {0,8}\d|^(?:<\d{1,3}>)?\[ {0,8}\d{1,7}\.\d{3,6}\]|^\S{3} [ \d]\d \S{8} \S{1,60} \S{1,40}: "
     r"|^\S{1,40}:\d{1,8}:\d{1,8} \["
 )
