@@ -20,7 +20,7 @@ from ...models.facts.machine import Event
 from ...models.facts.records import Observation
 from ...probes.calls.bounded_read import bounded_read
 from ..inputs.site_file import BadInput
-from ..pipeline.diagnose import Memory
+from ..pipeline.cycle import Memory
 from ..pipeline.renumbering import found_again
 from ..state import acceptance, inventory_file
 from ..state.service_lock import LOCK

@@ -25,7 +25,8 @@ from ...probes.serials import read_identities
 from ..gate.decision import disabled_by
 from ..measuring.budget import budget_of
 from ..measuring.session import MeasurementOptions, Session
-from ..pipeline.diagnose import Memory, Probes, cycle
+from ..pipeline.cycle import Memory, cycle
+from ..pipeline.diagnose import Probes
 from ..pipeline.hang_guard import HangGuard
 from ..pipeline.past import recent_rates
 from ..pipeline.registry import SOURCES
@@ -208,9 +209,8 @@ class Daemon:
         """A source: the bytes that jobs sent through ports and NVLinks since the last call."""
         yield from self.traffic(host)
         if self.busy:
-            for one in host.call("nvml_traffic", f"{_STALE * self.every:g}", deadline=_TRAFFIC_DEADLINE):
-                if isinstance(one, Observation):  # the GPU sources report why there are no observations
-                    yield one
+            records = host.call("nvml_traffic", f"{_STALE * self.every:g}", deadline=_TRAFFIC_DEADLINE)
+            yield from (one for one in records if isinstance(one, Observation))  # the GPU sources report absent ones
 
     def _session(self, now: float) -> Session | None:
         """The measurement that is due, or None. The first one starts at a random time within the first interval."""

@@ -25,7 +25,7 @@ from ..inputs import resolve as inputs
 from ..inputs import site_file
 from ..inputs.redfish_file import read_controller
 from ..inputs.site_file import BadInput
-from ..pipeline.diagnose import Memory
+from ..pipeline.cycle import Memory
 from ..pipeline.source import Source
 from ..state import acceptance, inventory_file, status_file
 from ..web.config import read_config as read_web_config

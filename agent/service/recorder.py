@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from ...models.facts.records import Observation, Record
 from ...models.report import Report
-from ..pipeline.diagnose import Memory
+from ..pipeline.cycle import Memory
 from ..pipeline.source import Source
 from ..state.history_file import FILE, Writer
 from .drift_source import EVERY, NAME, read_drifts

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...models.diagnosis.ignored import unused
 from ...models.diagnosis.verdict import why_unknown
 from ...models.report import Report
-from ..pipeline.diagnose import Memory
+from ..pipeline.cycle import Memory
 from ..state.status_file import ServiceState, Stuck
 from .schedule import LastRun, next_try
 

@@ -11,7 +11,7 @@ from threading import Event, Thread
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.agent.pipeline.diagnose import Memory
+from linkgauge.agent.pipeline.cycle import Memory
 from linkgauge.agent.pipeline.hang_guard import HangGuard
 from linkgauge.agent.service import checkpoint
 from linkgauge.agent.service.config import Config, Probing

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.agent.pipeline.diagnose import Memory, Probes, cycle, diagnose
+from linkgauge.agent.pipeline.cycle import Memory, cycle
+from linkgauge.agent.pipeline.diagnose import Probes, diagnose
 from linkgauge.agent.pipeline.past import thin
 from linkgauge.agent.pipeline.registry import measure_nothing
 from linkgauge.agent.pipeline.run_source import collect

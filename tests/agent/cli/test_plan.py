@@ -312,9 +312,9 @@ def test_without_the_extra_it_says_how_to_get_it() -> None:
         "import sys; sys.modules['pandas'] = None\n"
         "from linkgauge.agent.inputs.site_file import BadInput\n"
         "from linkgauge.agent.cli.model.plan_api import frame, plan\n"
-        "from linkgauge.agent.cli.model.where import Where\n"
+        "from linkgauge.agent.cli.model.cluster_spec import ClusterSpec\n"
         "try:\n"
-        "    frame(plan('llama3-8b,zero=3', Where('nvidia-dgx-h100', 64)))\n"
+        "    frame(plan('llama3-8b,zero=3', ClusterSpec('nvidia-dgx-h100', 64)))\n"
         "except BadInput as wrong:\n"
         "    print(wrong)\n"
     )

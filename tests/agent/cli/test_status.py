@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from linkgauge.agent.cli.main import main
 from linkgauge.agent.cli.output import reports
-from linkgauge.agent.pipeline.diagnose import Memory
+from linkgauge.agent.pipeline.cycle import Memory
 from linkgauge.agent.service import checkpoint
 from linkgauge.agent.service.config import Config, Probing
 from linkgauge.agent.state import status_file

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from linkgauge.agent.inputs.site_file import BadInput
-from linkgauge.agent.pipeline.diagnose import Memory
+from linkgauge.agent.pipeline.cycle import Memory
 from linkgauge.agent.service import checkpoint
 from linkgauge.models.diagnosis.hysteresis import History, restarted, stale_findings
 from linkgauge.models.report import Finding

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.agent.pipeline.diagnose import Memory, cycle
+from linkgauge.agent.pipeline.cycle import Memory, cycle
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.agent.service.drift_source import EVERY
 from linkgauge.agent.service.recorder import Recorder

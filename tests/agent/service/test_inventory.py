@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from linkgauge.agent.cli.ticket import ticket
 from linkgauge.agent.measuring.session import NOTHING
-from linkgauge.agent.pipeline.diagnose import Memory
+from linkgauge.agent.pipeline.cycle import Memory
 from linkgauge.agent.service import checkpoint
 from linkgauge.agent.state import acceptance, inventory_file
 from linkgauge.agent.state.acceptance import Acceptance

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.agent.pipeline.diagnose import Memory
+from linkgauge.agent.pipeline.cycle import Memory
 from linkgauge.agent.service import checkpoint
 from linkgauge.agent.state import inventory_file
 from linkgauge.agent.state.acceptance import Acceptance

@@ -9,7 +9,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from linkgauge.agent.pipeline.diagnose import Memory, cycle
+from linkgauge.agent.pipeline.cycle import Memory, cycle
 from linkgauge.agent.pipeline.past import recent_rates
 from linkgauge.agent.pipeline.source import Source
 from linkgauge.agent.service import checkpoint

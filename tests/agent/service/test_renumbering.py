@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.agent.pipeline.diagnose import Memory, cycle
+from linkgauge.agent.pipeline.cycle import Memory, cycle
 from linkgauge.agent.pipeline.registry import SOURCES
 from linkgauge.agent.pipeline.renumbering import found_again, gpu_places, waiting
 from linkgauge.agent.service import checkpoint

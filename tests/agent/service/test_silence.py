@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from linkgauge.agent.pipeline.diagnose import Memory
+from linkgauge.agent.pipeline.cycle import Memory
 from linkgauge.agent.pipeline.hang_guard import HangGuard
 from linkgauge.agent.service import checkpoint
 from linkgauge.agent.web.pages import Pages

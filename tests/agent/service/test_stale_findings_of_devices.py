@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from linkgauge.agent.pipeline.diagnose import Memory
+from linkgauge.agent.pipeline.cycle import Memory
 from linkgauge.agent.service import checkpoint
 from linkgauge.models.report import Report
 from linkgauge.probes.host.recorded import Recorded

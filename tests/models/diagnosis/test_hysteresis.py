@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from linkgauge.agent.pipeline.diagnose import Memory, cycle
+from linkgauge.agent.pipeline.cycle import Memory, cycle
 from linkgauge.models.diagnosis.hysteresis import Histories, restarted, settle
 from linkgauge.models.facts.machine import Node, Pci, Port, Rdma
 from linkgauge.models.facts.reason import Reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkgauge.agent.pipeline.diagnose import Memory
+from linkgauge.agent.pipeline.cycle import Memory
 from linkgauge.models.diagnosis.hysteresis import History
 from linkgauge.models.facts.records import Evidence, Flow, Observation, Run
 from linkgauge.models.report import Finding
