@@ -17,6 +17,7 @@ from tests.support.ttar import unpack
 
 ARCHIVE = Path(__file__).parents[3] / "shared/data/procfs/procfs_hw_subset.ttar"
 DESERVED = {
+    ("Node", "node"),  # it has no files of /proc
     ("Pci.name", "node"),  # the collection has only files below /sys, so the list of names is missing
     ("Node.virtual", "node"),  # proc/cpuinfo is missing, which shows a hypervisor
     ("Numa.cpus", "numa1"),  # it has counters of two NUMA nodes, and neither their CPUs nor their memory
