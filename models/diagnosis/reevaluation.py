@@ -17,11 +17,12 @@ from ..rules import RULES, Rule
 
 # Codes whose rules evaluate absent devices, with the help of the inventory.
 _ABSENCE = frozenset({"gpu-missing", "nic-missing", "storage-missing", "nvswitch-error"})
-# Facts about hardware and arrays. One of these that is absent was removed or lost, which repairs nothing.
+# The fields that a driver can stop to report, by kind of fact: states, and counters that rules read as states.
 _STATES: Mapping[type[Fact], frozenset[str]] = {
     **{kind: frozenset(fields) for kind, fields in STATES.items()},
     Gpu: frozenset({*STATES[Gpu], "ecc_corrected", "ecc_uncorrected", "recovery"}),
 }
+# Facts about hardware and arrays. One of these that is absent was removed or lost, which repairs nothing.
 _HARDWARE = (Pci, Gpu, GpuLink, Rdma, Port, Net, Nvme, Disk, DiskHealth, Array, Package, Numa)
 
 

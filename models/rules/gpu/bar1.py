@@ -15,7 +15,7 @@ from ...facts.records import Evidence
 from ...facts.units import MIB, as_bytes
 from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Basis, Finding
+from ...report import COHORT, Basis, Finding
 from ..core.claims import Claim, Support
 from ..core.gpus import (
     function_of,
@@ -210,12 +210,13 @@ def _small(window: Window) -> Iterator[Finding]:
     most, basis, source = _could(window)
     if window.memory < _LARGE or window.size >= window.memory or window.size >= most:
         return
-    if not window.used and basis != "kin" and not _below_product(window):
+    if not window.used and basis != COHORT and not _below_product(window):
         return
     if basis is None and window.size > _SMALL:
         return
     product = window.product
-    sure = basis == "kin" or (basis == "capability" and product is not None and product.peers) or _below_product(window)
+    of_product = basis == "capability" and product is not None and product.peers
+    sure = basis == COHORT or of_product or _below_product(window)
     yield Finding(
         code="pcie-bar1-small",
         severity="warning" if sure else "info",
@@ -239,7 +240,7 @@ def _could(window: Window) -> tuple[int, Basis | None, str]:
     """The size that the window could have, its basis, and the source as text. If not known: the memory size."""
     most = majority((*window.cohort, window.size))
     if most and most > window.size:
-        return most, "kin", "most equal GPUs of this node"
+        return most, COHORT, "most equal GPUs of this node"
     if (product := window.product) and _below_product(window):
         return product.memory or window.memory, "capability", f"a {product.name} shows its whole memory"
     if window.largest is not None:

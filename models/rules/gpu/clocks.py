@@ -9,7 +9,7 @@ from ...facts.machine import Node
 from ...facts.reason import Reason
 from ...facts.records import Evidence, NotChecked, Observation
 from ...inventory.snapshot import Snapshot
-from ...report import Basis, Finding
+from ...report import COHORT, Basis, Finding
 from ..core.gpus import (
     gpu_cohort,
     gpu_evidence,
@@ -175,7 +175,7 @@ def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     yield Finding(
         code="gpu-clocks-limited",
         severity="warning",
-        confidence="likely" if basis == "kin" else "certain",
+        confidence="likely" if basis == COHORT else "certain",
         subject="node" if everyone else subject_of(gpu),
         subject_name=None if everyone else gpu_name(snapshot, gpu),
         message=f"{whom}: {text}",
@@ -183,7 +183,7 @@ def limited(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         observed=observed,
         unit=unit,
         basis=basis,
-        expected_source="equal GPUs of this node" if basis == "kin" else "the board's default",
+        expected_source="equal GPUs of this node" if basis == COHORT else "the board's default",
         cause="an operator or the management controller set it, or it was not set again after a reset",
         case="power limit" if unit == "watts" else "application clock",
         location={} if everyone else place_of(snapshot, gpu),
@@ -226,7 +226,7 @@ def _application_clock(snapshot: Snapshot, gpu: Gpu) -> _Limit | None:
         return text, default, clock, "hertz", ("application_clock", "application_clock_default"), "capability"
     if most and clock < LOWERED * most:
         text = f"its application clock of {clock / 1e6:,.0f} MHz is below that of its equals, {most / 1e6:,.0f} MHz"
-        return text, most, clock, "hertz", ("application_clock",), "kin"
+        return text, most, clock, "hertz", ("application_clock",), COHORT
     return None
 
 

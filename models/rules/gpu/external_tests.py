@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...catalog import NOT_ENOUGH_EVIDENCE
 from ...facts.machine import Event
 from ...inventory.snapshot import Snapshot
 from ...report import Finding
@@ -19,7 +20,7 @@ def of_a_test(snapshot: Snapshot, event: Event) -> bool:
 def failed(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
     """Another tool has seen a fault, so the node is not healthy even if no other rule finds anything."""
     yield Finding(
-        code="not-enough-evidence",
+        code=NOT_ENOUGH_EVIDENCE,
         severity="info",
         subject=event.subject or "node",
         message=f"{event.name or 'a test'} failed: {event.text}",
@@ -53,6 +54,6 @@ def wrong(snapshot: Snapshot, event: Event) -> Iterator[Finding]:
 
 
 RULES = (
-    Rule("not-enough-evidence", Event, ("text",), failed, of_a_test),
+    Rule(NOT_ENOUGH_EVIDENCE, Event, ("text",), failed, of_a_test),
     Rule("gpu-ecc", Event, ("text",), wrong, of_wrong_results),
 )

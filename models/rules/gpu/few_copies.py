@@ -16,7 +16,7 @@ from ...facts.records import Flow, Observation
 from ...facts.units import as_gigabytes
 from ...graph.flow_paths import hops_of
 from ...inventory.snapshot import Snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.rule import Rule
 
 _OWN = 0.2  # of the card's link: three generations less, or an eighth of the lanes and more
@@ -96,7 +96,7 @@ def _finding(gpu: str, one: Observation, expected: float, source: str) -> Findin
         expected=expected,
         observed=one.value,
         unit="bytes_per_second",
-        basis="kin" if "fastest" in source else "capability",
+        basis=COHORT if "fastest" in source else "capability",
         expected_source=source,
         cause="the GPU is in a slot or on a riser with few lanes or of an old generation, or its link trained down; or "
         "the memory is at another processor",

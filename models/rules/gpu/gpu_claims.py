@@ -11,7 +11,7 @@ from ...facts.gpu import Gpu
 from ...facts.units import as_bytes, as_megahertz
 from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.claims import Claim, Support
 from ..core.gpus import gpu_evidence, gpu_name, gpu_product, gpus_by_name, place_of, subject_of
 from ..core.rule import Rule
@@ -123,7 +123,7 @@ def _rule(row: _Row) -> Rule:
             expected=against.least,
             observed=claim.observed,
             unit=row.unit,
-            basis="kin" if against.by == "cohort" else "capability",
+            basis=COHORT if against.by == "cohort" else "capability",
             expected_source=against.source,
             cause=row.cause,
             location=place_of(snapshot, gpu),

@@ -13,7 +13,7 @@ from ...facts.records import NotChecked, Observation
 from ...facts.units import as_transfers
 from ...inventory.cohorts import strict_majority
 from ...inventory.snapshot import Snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.claims import BASES, Claim, Support
 from ..core.gpus import (
     function_of,
@@ -240,7 +240,7 @@ def _below(row: _Row) -> Rule:
                 expected=most,
                 observed=is_,
                 unit=unit,
-                basis="kin",
+                basis=COHORT,
                 expected_source="most equal GPUs of this node, as their driver says",
                 cause="its link did not train as theirs: seating, slot, riser or cable",
                 location=place_of(snapshot, gpu),

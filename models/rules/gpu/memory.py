@@ -9,7 +9,7 @@ from ...facts.gpu import Gpu
 from ...facts.machine import Node
 from ...facts.records import Observation
 from ...inventory.snapshot import Snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.counter_windows import Limit, far_above, too_many
 from ..core.gpus import (
     asks_recovery,
@@ -55,7 +55,7 @@ def memory_errors(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
         expected=0,
         observed=observed,
         unit=unit,
-        basis="kin" if beside and seen and len(gpu_cohort(snapshot, gpu)) > 1 else None,
+        basis=COHORT if beside and seen and len(gpu_cohort(snapshot, gpu)) > 1 else None,
         cause=_cause(gpu),
         case="worn out" if gpu.sram_threshold else "corrected" if seen else None,
         location=place_of(snapshot, gpu),

@@ -12,7 +12,7 @@ from ...facts.machine import Event, Node, Pci
 from ...facts.records import NotChecked
 from ...facts.units import as_gigabytes
 from ...inventory.snapshot import Snapshot
-from ...report import SEVERITIES, Finding, Severity
+from ...report import COHORT, SEVERITIES, Finding, Severity
 from ..core.log_history import event_evidence, events, has_events, is_history, since, times
 from ..core.rule import Rule
 from ..core.wording import function_name, location
@@ -204,7 +204,7 @@ def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             expected=worst.able,
             observed=worst.rate,
             unit="bytes_per_second",
-            basis="kin" if better else "capability",
+            basis=COHORT if better else "capability",
             expected_source=f"{better} other devices of the same kind" if better else f"what {worst.subject} supports",
             cause="a link that trained below what it can do" if better else "a slot or a switch of an older generation",
             evidence=tuple(event_evidence(one) for one in found),

@@ -11,7 +11,7 @@ from ...facts.machine import Node
 from ...facts.recovery import OF_NODE
 from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot
-from ...report import Basis, Finding, Severity
+from ...report import COHORT, Basis, Finding, Severity
 from ..core.gpus import (
     function_of,
     gpu_cohort,
@@ -65,7 +65,7 @@ def mode(snapshot: Snapshot, gpu: Gpu) -> Iterator[Finding]:
     yield Finding(
         code="gpu-mode",
         severity=severity,
-        confidence="likely" if basis == "kin" and not useless else "certain",
+        confidence="likely" if basis == COHORT and not useless else "certain",
         subject=subject_of(gpu),
         subject_name=gpu_name(snapshot, gpu),
         message=f"{gpu_name(snapshot, gpu)}: {'; '.join(texts)}",
@@ -115,7 +115,7 @@ def _wanted(snapshot: Snapshot, gpu: Gpu, field: str) -> tuple[bool | str | None
     product = gpu_product(snapshot, gpu)
     if field == "ecc" and not wanted and product and product.memory_kind == "hbm":
         return True, "capability", f"a new {product.name}"
-    return wanted, "kin", "most equal GPUs of this node"
+    return wanted, COHORT, "most equal GPUs of this node"
 
 
 def _wrong(snapshot: Snapshot, gpu: Gpu, field: str) -> _Wrong | None:
@@ -124,7 +124,7 @@ def _wrong(snapshot: Snapshot, gpu: Gpu, field: str) -> _Wrong | None:
     wanted, basis, source = _wanted(snapshot, gpu, field)
     if is_ is None or wanted is None or is_ == wanted:
         return None
-    by = "most equal GPUs" if basis == "kin" else source
+    by = "most equal GPUs" if basis == COHORT else source
     return _Wrong(f"{_MODES[field]} is {_word(is_)}, not {_word(wanted)} as on {by}", wanted, basis, source)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from ...facts.machine import Node, Pci
 from ...facts.pci_classes import function_number, kind_of
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding
+from ...report import COHORT, Finding
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, location
 from .direct_paths import peers
@@ -102,7 +102,7 @@ def smaller_transfers(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
         expected=other,
         observed=own,
         unit="bytes",
-        basis="kin",
+        basis=COHORT,
         expected_source=f"{len(cohort)} equal functions of this node",
         cause="its slot's settings in the firmware, or a driver or script that set it",
         case="transfer size",

@@ -5,7 +5,8 @@ The other devices of the same product, or of the same kind if the list names no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 from ...facts.gpu import Gpu
 from ...facts.machine import Node, Pci
@@ -14,8 +15,8 @@ from ...facts.reason import Reason
 from ...facts.records import NotChecked
 from ...facts.units import as_transfers
 from ...inventory.cohorts import product_of_function
-from ...inventory.snapshot import Snapshot
-from ...report import Finding
+from ...inventory.snapshot import Snapshot, once_per_snapshot
+from ...report import COHORT, Finding
 from ..core.gpus import gpu_cohort, majority
 from ..core.rule import Rule
 from ..core.wording import cited, function_name, gap, location
@@ -31,20 +32,34 @@ def _is_listed(snapshot: Snapshot, function: Pci) -> bool:
     node = snapshot.of(Node).get("node")
     shown = function.max_width is None and function.max_speed is None and function.downgraded is None
     alone = function.key not in snapshot.topology.link_below and kind_of(function) != "bridge"
-    driver = any(gpu.address == function.key for gpu in snapshot.of(Gpu).values())  # gpu_pcie.py compares these
+    driver = function.key in _of_drivers(snapshot)
     known = snapshot.origin == "dumps" and not (node and node.virtual) and not driver
     first = "." not in function.key or function_number(function.key) == "0"
     return known and shown and alone and first and not function.lost
 
 
-def _alike(snapshot: Snapshot, function: Pci) -> list[Pci]:
+@once_per_snapshot
+def _of_drivers(snapshot: Snapshot) -> frozenset[str | None]:
+    """The addresses of GPUs as a driver shows them: gpu_pcie.py compares their links."""
+    return frozenset(gpu.address for gpu in snapshot.of(Gpu).values())
+
+
+def _alike(snapshot: Snapshot, function: Pci) -> Sequence[Pci]:
     """The listed functions of the same product, or of the same kind where the text names no product."""
-    product = product_of_function(function)
-    return [
-        other
-        for other in snapshot.of(Pci).values()
-        if product_of_function(other) == product and kind_of(other) == kind_of(function) and _is_listed(snapshot, other)
-    ]
+    return _groups(snapshot).get(_group_of(function), ())
+
+
+@once_per_snapshot
+def _groups(snapshot: Snapshot) -> Mapping[Hashable, Sequence[Pci]]:
+    groups: dict[Hashable, list[Pci]] = defaultdict(list)
+    for function in snapshot.of(Pci).values():
+        if _is_listed(snapshot, function):
+            groups[_group_of(function)].append(function)
+    return groups
+
+
+def _group_of(function: Pci) -> Hashable:
+    return product_of_function(function), kind_of(function)
 
 
 def _width_rule(code: str) -> Rule:
@@ -97,7 +112,7 @@ def _finding(snapshot: Snapshot, function: Pci, code: str, field: str, word: Cal
         expected=usual,
         observed=value,
         unit="lanes" if field == "width" else "transfers_per_second",
-        basis="kin",
+        basis=COHORT,
         expected_source=f"{agree} of {len(alike)} devices of the same kind in the text",
         cause="the link did not train as those of its kind: seating, slot, riser or cable; else a slot with less",
         location=location(function, snapshot),
