@@ -36,9 +36,8 @@ def claimed_by(host: Host, owner: str | None = None) -> str | None:
     """The hold or job that claims this machine, even if unused; None: no claim. It can change between two probes."""
     if why := held():
         return why
-    from ...probes.system.job_cgroups import (
-        AllocationsUnknown,  # imported only to measure: the readers of Slurm and Kubernetes
-    )
+    # imported only to measure: the readers of Slurm and Kubernetes
+    from ...probes.system.job_cgroups import AllocationsUnknown
     from ...probes.system.scheduler_allocations import allocations
 
     try:

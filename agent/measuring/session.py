@@ -21,7 +21,6 @@ from ...probes.measure.probe import Effort, Plan, Probe, Scope
 from ..pipeline.source import Source
 from .budget import BUDGETS, Budget
 from .idle import busy_reason, claimed_by, gpus_computing, not_checked_source, not_measured
-from .lock import locked
 from .registry import PROBES, REPEATABLE, plan_of
 
 
@@ -79,6 +78,8 @@ class Session(Struct):
                 "idle", Reason.OTHER, f"measured by force, although {why}: rates may be too low", "measure an idle node"
             )
         if planned := self._next(report, undecided):
+            from .lock import locked  # imported only to measure
+
             with locked() as taken:
                 if taken:
                     yield self._stop(taken)

@@ -18,8 +18,6 @@ from ...models.report import Report
 from .cost import cost
 from .coverage import coverage_text, scope_of
 from .findings import Detail, block, details_of, grouped, has_block, summary
-from .job_rates import rates as job_rates
-from .job_rates import read_in_words, title_of
 from .measured import measured
 from .not_checked import gaps, lines_by_reason, without_job_limits
 from .terminal import WIDTH, Paint, hanging, painter, safe, wrap
@@ -46,7 +44,9 @@ def as_text(report: Report, colour: bool, amount: Amount = "usual") -> str:
         measured(report, paint) if details in (Detail.WHOLE, Detail.ALL) else ()
     )  # findings name the slow flows
     if report.job is not None:
-        rates = job_rates(report.job, paint, amount == "full")
+        from . import job_rates  # imported only for reports of jobs
+
+        rates = job_rates.rates(report.job, paint, amount == "full")
     sections: tuple[Iterable[str], ...] = (
         first,
         *blocks,
@@ -67,6 +67,8 @@ def _first_part(report: Report, paint: Paint, named: bool) -> Iterator[str]:
     node = safe(report.node or "unnamed node") if named else ""
     about = "  ".join(filter(None, (node, machine, context, f"{action(report)} the node")))
     if report.job is not None:
+        from .job_rates import title_of
+
         about = "  ".join(filter(None, (title_of(report.job), machine)))
     title = _headline(report)
     first, *others = hanging(f"{title}  ", about, WIDTH, indent=4)
@@ -133,7 +135,11 @@ def _looked_at(report: Report, full: bool) -> Iterator[str]:
     parts = [f"Judged {evaluated} of {counted(len(report.checks), 'check')}" if report.checks else "Judged nothing"]
     parts += [f"over {', '.join(device_counts(kinds))}"] if device_counts(kinds) else []
     taken = f" Taken {safe(report.taken_at)}{_ORIGINS[report.source]}." if report.taken_at else ""
-    read = f" {read_in_words(report.job)}" if report.job is not None else _sources_read(report, full)
+    read = _sources_read(report, full)
+    if report.job is not None:
+        from .job_rates import read_in_words
+
+        read = f" {read_in_words(report.job)}"
     yield from wrap(" ".join(parts) + "." + read + taken, WIDTH)
     if evidence := coverage_text(report.coverage, not full):
         yield from wrap(f"Evidence: {evidence}.", WIDTH)
