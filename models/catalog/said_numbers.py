@@ -12,6 +12,8 @@ from functools import cache
 
 from msgspec import Struct
 
+from .infiniband import LANE_GIGABITS
+
 # fmt: off
 _WORDS = (
     "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
@@ -25,9 +27,9 @@ _SPELLED: Mapping[str, float] = {
 }
 _NUMBER = rf"(?:[0-9]{{1,6}}(?:[.,][0-9]{{1,3}})?|{'|'.join(sorted(_SPELLED, key=len, reverse=True))})"
 _LANES = rf"(?:16|12|8|4|2|1|{'|'.join(_WORDS[:16])})"
+# Of ports with four lanes, and what people call two of them with two lanes
 _GRADES: Mapping[str, float] = {
-    "sdr": 10, "ddr": 20, "qdr": 40, "fdr": 56, "edr": 100, "hdr100": 100, "hdr": 200, "ndr200": 200, "ndr": 400,
-    "xdr": 800
+    **{name.lower(): 4 * rate for name, rate in LANE_GIGABITS.items()}, "hdr100": 100, "ndr200": 200
 }  # fmt: skip
 _TRANSFERS: Mapping[str, float] = {"2.5": 1.0, "5": 2.0, "8": 3.0, "16": 4.0, "32": 5.0, "64": 6.0}  # of a generation
 _SIZES: Mapping[str, float] = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from ....models.catalog.infiniband import LANE_GIGABITS
 from ....models.facts.machine import Port
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
@@ -51,7 +52,6 @@ _NEW = re.compile(r"# Port info: (?:Lid (?P<lid>\d{1,5})|DR path [^\n]{0,60}?) ?
 _FIELD = re.compile(r"[ \t>]*(?P<name>[A-Z]\w{2,30}):\.{2,60}(?P<value>[A-Za-z0-9][^\n]{0,79})")
 # Rates of a lane as the tools print them, and what people call it: FDR has 14.0625 Gb/s with its coding (IBTA 1, 5.6).
 _LANE = {2.5: 2.5, 5.0: 5, 10.0: 10, 14.0625: 14, 25.78125: 25, 53.125: 50, 106.25: 100, 212.5: 200}
-_GRADES = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
 _STATES = {"Active": "ACTIVE", "Down": "DOWN", "Initialize": "INIT", "Init": "INIT", "Armed": "ARMED"}
 
 
@@ -110,7 +110,7 @@ def _rate(lanes: str | None, speed: str | None) -> float | None:
     if not lanes or not speed:
         return None
     is_number = re.fullmatch(_SPEED, speed)
-    lane = _LANE.get(float(speed), float(speed)) if is_number else _GRADES.get(speed)
+    lane = _LANE.get(float(speed), float(speed)) if is_number else LANE_GIGABITS.get(speed)
     return from_gigabits(lane * int(lanes[:-1])) if lane else None
 
 

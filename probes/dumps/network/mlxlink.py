@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ....models.catalog.infiniband import LANE_GIGABITS
 from ....models.facts.machine import Port
 from ....models.facts.reason import Reason
 from ....models.facts.records import NotChecked, Observation, Record
@@ -38,7 +39,6 @@ _NAMED = re.compile(rf"\b{_COMMAND}")
 _SPEED = re.compile(r"(?:IB-(?P<grade>[A-Z0-9]{3,5})|(?:BASE-)?(?P<rate>\d{1,4})G(?:_\dX)?\b.*)")
 _LANES = re.compile(r"(\d{1,2})x")
 # Gb/s of a lane, as in the rates of /sys/class/infiniband (IBTA specification; kernel, ib_rate)
-_GRADES = {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
 # Mellanox/mstflint mlxlink/modules/mlxlink_maps.cpp, initPortStateMapping: only "Active" carries data
 _DOWN = (
     *("disable", "disabled", "down", "port pll down", "polling", "close port", "physical linkup", "sleep"),
@@ -79,8 +79,8 @@ def read(part: Part) -> Iterator[Record]:
             found.add(Port, port, where, **fields)
         grade = speed["grade"] or "" if name == "speed" and (speed := _SPEED.fullmatch(value)) else grade
         lanes = int(width[1]) if name == "width" and (width := _LANES.fullmatch(value)) else lanes
-        if lanes and grade in _GRADES:
-            rate = from_gigabits(lanes * _GRADES[grade])
+        if lanes and grade in LANE_GIGABITS:
+            rate = from_gigabits(lanes * LANE_GIGABITS[grade])
             found.add(Port, port, where, rate=rate, lanes=f"{lanes}X {grade}")
     yield from found.records()
     yield from counted.values()
@@ -119,7 +119,7 @@ def _gigabits(name: str) -> float:
     found = _SPEED.fullmatch(name) or _SPEED.fullmatch(f"IB-{name}")
     if not found:
         return 0.0
-    return float(found["rate"]) if found["rate"] else _FOUR * _GRADES.get(found["grade"], 0.0)
+    return float(found["rate"]) if found["rate"] else _FOUR * LANE_GIGABITS.get(found["grade"], 0.0)
 
 
 def _fields(name: str, value: str) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _fields(name: str, value: str) -> dict[str, Any]:
         return {"state": _STATES.get(plain(value))}
     if name == "physical state":
         return {"physical_state": _PHYSICAL.get(plain(value))}
-    if name == "speed" and (speed := _SPEED.fullmatch(value)) and (speed["grade"] in _GRADES or speed["rate"]):
+    if name == "speed" and (speed := _SPEED.fullmatch(value)) and (speed["grade"] in LANE_GIGABITS or speed["rate"]):
         rate = from_gigabits(float(speed["rate"])) if speed["rate"] else None
         return {"link_layer": "InfiniBand" if speed["grade"] else "Ethernet", "rate": rate}
     return {}
