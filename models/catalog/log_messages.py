@@ -44,7 +44,6 @@ PROGRAMS = (
 SAID = ("said_gpu", "said_links", "said_host")
 # Lines of known drivers and programs with a word for a fault. They count under the same condition.
 UNEXPLAINED = ("unexplained",)
-SYMPTOM = "not-enough-evidence"  # the code of messages that name no cause
 _TABLE = "[[message]]\n"
 _HEAD = re.compile(
     r"name = \"(?P<name>[a-z0-9-]{1,60})\"\n"
@@ -131,6 +130,7 @@ class Said(Message, frozen=True, forbid_unknown_fields=True, kw_only=True):
     counted: str | None = None  # what the numbers of kind "count" count
     beside: str | None = None  # what the sentence must also contain
     without: str | None = None  # what the sentence must not contain
+    short: bool = False  # a note without the words of a sentence states it too: no tool has such rows
     says: Text | None = None  # the meaning if the sentence has both numbers: {have} and {want}
     examples: tuple[Text, ...]
 

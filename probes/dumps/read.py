@@ -6,9 +6,9 @@ import errno
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
-from ...models.catalog.log_messages import KERNEL, PROGRAMS, message
+from ...models.catalog.log_messages import KERNEL, PROGRAMS, is_said, message
 from ...models.facts.machine import Event
 from ...models.facts.reason import Reason
 from ...models.facts.records import Fact, NotChecked, Observation, Record
@@ -43,6 +43,7 @@ from .registry import READERS
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
 _HEAD = 1 << 16  # characters
 _OF_RATES = ("bandwidth-low", "nic-rate-low", "node-slow")  # codes of sentences that the reader of rates understands
+_TOOLS = frozenset(one.name for one in READERS) - {"device_lists", "device_notes", "xid_notes", "rates"}
 _OWN_EVENTS = ("kernel_text", "other_hosts")  # readers of parts in which no further log lines are searched
 _OWN_IOMMU = ("host_text", "other_hosts")
 _HOW = (
@@ -142,10 +143,10 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
     yield from read_commands(Part(name, 1, "", at).unframed(clean(text), origin))
     known = int(bool(checks))
     for reader, part in split(name, text, at, READERS, origin):
-        own = reader is not None and reader.name in _OWN_EVENTS
+        own, of_tool = (reader is not None and reader.name in names for names in (_OWN_EVENTS, _TOOLS))
         records = tuple(_of_reader(reader, part)) if reader else ()
-        explained = (*checks, *records) if reader and reader.name == "rates" else checks
-        events: tuple[Record, ...] = () if own else tuple(_unexplained(read_events(part), explained))
+        rates = records if reader and reader.name == "rates" else ()
+        events: tuple[Record, ...] = () if own else tuple(_without_said(read_events(part, of_tool), checks, rates))
         events += tuple(read_iommu(part)) if reader is None or reader.name not in _OWN_IOMMU else ()
         events += tuple(read_boot_windows(part)) if reader is None or reader.name != "other_hosts" else ()
         events += tuple(read_driver_options(part))
@@ -165,18 +166,21 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
         yield _unknown_text(name, unknown, known)
 
 
-def _unexplained(events: Iterable[Event], records: Iterable[Record]) -> Iterator[Event]:
-    """The events without the sentences in lines that one of the records cites: its reader understands more of them."""
-    lines = {source for one in records for source in _sources(one)}
-    checked = {source for one in records if isinstance(one, Event) for source in _sources(one)}
+def _without_said(events: Iterable[Event], checks: Iterable[Record], rates: Iterable[Record]) -> Iterator[Event]:
+    """The events without sentences that another reader understands better: those in the lines of failed checks, and
+    those about rates in the lines of rates.
+    """
+    of_checks, of_rates = (set(chain.from_iterable(map(_sources, records))) for records in (checks, rates))
     for event in events:
-        sources = {cite.source for cite in event.cites.values()}
-        of_rates = (event.name or "").startswith("said-") and message(event.name or "").code in _OF_RATES
-        if not ((of_rates and sources & lines) or ((event.name or "").startswith("said-") and sources & checked)):
-            yield event
+        if event.kind == "message" and event.name and is_said(event.name):
+            lines = of_checks | of_rates if message(event.name).code in _OF_RATES else of_checks
+            if any(cite.source in lines for cite in event.cites.values()):
+                continue
+        yield event
 
 
 def _sources(one: Record) -> Iterator[str | None]:
+    """The lines that a record cites: "dmesg.txt:7"."""
     if isinstance(one, Observation):
         yield one.evidence.source
     elif isinstance(one, NotChecked):

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ....models.catalog.log_messages import KERNEL, PROGRAMS, SYMPTOM, UNEXPLAINED, message
+from ....models.catalog import NOT_ENOUGH_EVIDENCE
+from ....models.catalog.log_messages import KERNEL, PROGRAMS, UNEXPLAINED, message
+from ....models.catalog.said_messages import row
 from ....models.facts.machine import Event
 from ....models.facts.records import Evidence
 from ...kernel_log.forms import FORMS
@@ -54,9 +56,9 @@ class LogLine(Struct, frozen=True):
     event: Event | None = None
 
 
-def read_events(part: Part) -> Iterator[Event]:
-    """The events in a text of any kind: one per group of equal lines."""
-    lines = with_placeholders(part, [*_formed(part), *messages(part)])
+def read_events(part: Part, of_tool: bool = False) -> Iterator[Event]:
+    """The events in a text of any kind: one per group of equal lines. `of_tool`: the text is the output of a tool."""
+    lines = with_placeholders(part, [*_formed(part), *messages(part, of_tool)])
     yield from log_events(part, lines, time_ends(part.text) if lines else {})
 
 
@@ -96,13 +98,13 @@ def _pieces(whole: str, needles: Sequence[str]) -> Iterator[str]:
             place = whole.find(needle, place + LONGEST)
 
 
-def messages(part: Part) -> Iterator[LogLine]:
+def messages(part: Part, of_tool: bool = False) -> Iterator[LogLine]:
     """The lines with messages of the catalog. Lines of the forms are left out."""
     text = part.text
     found = [one for one in find_messages(text, catalog(*KERNEL, *PROGRAMS)) if not is_definition(_line(text, one))]
-    explained = {_start(text, one) for one in found if message(one.name).code != SYMPTOM}
+    explained = {_start(text, one) for one in found if message(one.name).code != NOT_ENOUGH_EVIDENCE}
     said = find_said(text) if len(text) < _PROSE else []
-    found += [one for one in said if _start(text, one) not in explained and not _is_output(text, one)]
+    found += [one for one in said if _start(text, one) not in explained and not is_output(text, one, of_tool)]
     explained = {_start(text, one) for one in found}
     others = {_start(text, one): one for one in find_messages(text, catalog(*UNEXPLAINED))}
     found += [one for start, one in others.items() if start not in explained]
@@ -115,10 +117,11 @@ def messages(part: Part) -> Iterator[LogLine]:
             yield line
 
 
-def _is_output(text: str, found: Found) -> bool:
+def is_output(text: str, found: Found, of_tool: bool) -> bool:
     """Whether the line of a sentence is of a program: a record of JSON, a line of a log, or a row of a tool."""
     line = _line(text, found)
-    return is_record(line) or is_logged(line) or not is_prose(line)
+    short = not of_tool and row(found.name).short
+    return is_record(line) or is_logged(line) or not (short or is_prose(line))
 
 
 def _line(text: str, found: Found) -> str:

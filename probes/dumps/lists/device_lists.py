@@ -20,7 +20,7 @@ from ..notes.device_fields import FIELDS, GPU_CLASS, add_fact, add_nic_link, key
 from ..notes.statement import Statement, statement
 from ..notes.words import DEVICES, MARK, spelled, words
 from .blocks import blocks
-from .item import NAMING, Cell, Item, Listed, device_in, is_product, kind_of
+from .item import NAMING, Cell, Item, Listed, device_in, device_kind, is_product
 from .objects import objects
 from .tables import tables
 
@@ -83,12 +83,12 @@ def _is_marked(cell: Cell) -> bool:
 def _take(found: FactCollector, part: Part, item: Item, cell: Cell) -> bool:
     """Add what one value says about the device of its item. False: it is not understood."""
     cite = part.cite(cell.number, cell.line)
-    kind = kind_of(item.device)
+    kind = device_kind(item.device)
     (device,) = words(item.device)[:1] or (None,)
     if device is None or not kind:
         return False
     keys = list(keys_of(device))
-    if NAMING.fullmatch(cell.name) and kind_of(device_in(cell.value) or "") == "pci":
+    if NAMING.fullmatch(cell.name) and device_kind(device_in(cell.value) or "") == "pci":
         if kind in ("gpu", "nic") and len(keys) == 1:
             found.add(Gpu if kind == "gpu" else Rdma, keys[0].partition("/")[0], cite, address=_address_of(item))
         return True
@@ -111,7 +111,7 @@ def _take(found: FactCollector, part: Part, item: Item, cell: Cell) -> bool:
 def _address_of(item: Item) -> str | None:
     """The PCI address of a device that has another name."""
     named = [device_in(one.value) or "" for one in item.cells if NAMING.fullmatch(one.name)]
-    found = [name for name in named if kind_of(name) == "pci"]
+    found = [name for name in named if device_kind(name) == "pci"]
     return next(keys_of(words(found[0])[0])) if found else None
 
 

@@ -61,7 +61,7 @@ def item_of(cells: Sequence[Cell], gpus: bool = False) -> Item | None:
     """
     naming = [cell for cell in cells if NAMING.fullmatch(cell.name)]
     named = [name for cell in naming if (name := device_in(cell.value))]
-    best = next((value for value in named if kind_of(value) != "pci"), None)
+    best = next((value for value in named if device_kind(value) != "pci"), None)
     numbers = [cell for cell in naming if _NUMBER.fullmatch(cell.value) and _NUMBERED.fullmatch(cell.name)]
     if numbers and not best and (gpus or _shows_gpus(cells)) and (numbers[0].name != "#" or not named):
         best = f"gpu {numbers[0].value}"
@@ -91,7 +91,7 @@ def is_device(text: str) -> bool:
     return bool(_DEVICE.fullmatch(text))
 
 
-def kind_of(name: str) -> str:
-    """The kind of device that has this name: "gpu", "nic", "net" or "pci"; "" for other texts."""
+def device_kind(name: str) -> str:
+    """The kind of device that has this name: "gpu", "nic", "net", "nvme" or "pci"; "": none."""
     found = _DEVICE.fullmatch(name)
     return (found.lastgroup or "") if found else ""

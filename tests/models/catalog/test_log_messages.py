@@ -23,11 +23,11 @@ from linkgauge.models.rules.host.disk_events import ANSWERS
 from linkgauge.models.rules.host.log_messages import DESIGNED
 from linkgauge.models.site.schema import Site
 from linkgauge.probes.dumps.core.clean import clean
+from linkgauge.probes.dumps.host.log_events import is_output
 from linkgauge.probes.dumps.read import read_text
 from linkgauge.probes.kernel_log.forms import FORMS
 from linkgauge.probes.kernel_log.messages import Found, catalog, find_messages
 from linkgauge.probes.kernel_log.said import find_said
-from linkgauge.probes.parsing.sentences import is_logged, is_prose, is_record
 from tests.support.dump_samples import SAMPLES
 from tests.support.expressions import variants
 from tests.support.paths import TESTS
@@ -70,16 +70,7 @@ _FILES = 50  # about ten rows in each
 
 def messages_in(text: str) -> list[Found]:
     """The messages of programs, and the sentences in lines that people write."""
-    return [*find_messages(text, KNOWN), *(one for one in find_said(text) if is_of_people(line_at(text, one.start)))]
-
-
-def line_at(text: str, place: int) -> str:
-    end = text.find("\n", place)
-    return text[text.rfind("\n", 0, place) + 1 : end if end >= 0 else None]
-
-
-def is_of_people(line: str) -> bool:
-    return is_prose(line) and not (is_record(line) or is_logged(line))
+    return [*find_messages(text, KNOWN), *(one for one in find_said(text) if not is_output(text, one, of_tool=False))]
 
 
 def found_in(text: str) -> set[tuple[str, str]]:
@@ -243,5 +234,5 @@ def test_lines_that_were_searched_before_hide_no_message() -> None:
 
 def test_only_rows_that_occur_are_parsed() -> None:
     message.cache_clear()
-    assert messages_in("a line of a good thing\n" * 1000) == []
+    assert messages_in("a line of a healthy machine\n" * 1000) == []
     assert message.cache_info().currsize == 0

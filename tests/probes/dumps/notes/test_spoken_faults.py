@@ -95,6 +95,7 @@ def test_a_machine_of_an_alert_is_no_gpu() -> None:
     ("sentence", "fault"),
     [
         ("We see recurring correctable errors on 0000:c3:00.0", True),
+        ("Chronic AER `RxErr` + `BadTLP` on `0000:c3:00.0/1`", True),
         ("No recurring AER errors on 0000:c3:00.0", False),
         ("Intermittent link tests passed on 0000:c3:00.0", False),
         ("Constant AER monitoring on 0000:c3:00.0", False),
