@@ -49,6 +49,7 @@ READERS: tuple[Reader, ...] = (
     _reader("kernel_text", "dumps.host.kernel_text:read"),
     _reader("known_tools", "dumps.health.known_tools:read"),
     _reader("kubernetes_node", "dumps.gpu_tools.kubernetes_node:read"),
+    _reader("lshw", "dumps.pci.lshw:read"),
     _reader("lspci", "dumps.pci.lspci:read"),
     _reader("lspci_records", "dumps.pci.lspci_records:read"),
     _reader("lspci_tree", "dumps.pci.lspci_tree:read"),

@@ -115,14 +115,20 @@ _WHY = (  # questions of people who have the fault
     r"(?<!\w)(?:why|any (?:idea|hint|clue|suggestion)s?|what(?:'s| is) wrong|warum|wieso|weshalb|eine idee"
     r"|ideen|почему)(?!\w)|为什么|为何|なぜ"
 )
-_COLUMNS = r"\t|[ ]{3}|[ ]: |^\S{1,40}:[0-9]+:[0-9]+ \["  # between the columns of tools, and NCCL's prefix
+# Between the columns of tools and of CSV, and NCCL's prefix
+_COLUMNS = r"\t|[ ]{3}|[ ]: |^\S{1,40}:[0-9]+:[0-9]+ \[|(?:[^,]{1,40},[ ]?){10}"
 _DEFINES = (
     r"(?<!which )\bmeans (?:that )?(?:an?|the) |\b(?:returns|prints|logs|reports) \S{3,60} (?:if|when) (?:an?|the) "
 )
 _TABLE = r"\t|[ ]{3}|(?-i:[a-z_]{5,30}=[^\s=,]{1,40}[ ;]{1,3}[a-z_]{4,30}=)"
+# What the kernel writes behind "AER: " (drivers/pci/pcie/aer.c)
+_OF_AER = (
+    r"(?:multiple |(?:un)?corrected|(?:un)?correctable (?:error|\()|(?:non-?)?fatal|can't|buffer|device|\[|0x|error of)"
+)
 _LOGGED = (
     r"\[(?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|CRITICAL)\]|"
-    r"^NVIDIA-SMI has failed|\bAER: |\w\([^()\s]{1,60}\) failed: |^(?:srun|mpirun|torchrun|\./)\S{0,20} "
+    rf"^NVIDIA-SMI has failed|^\$ |\bReturn: |\bAER: {_OF_AER}|"
+    r"\w\([^()\s]{1,60}\) failed: |^(?:srun|mpirun|torchrun|\./)\S{0,20} "
     r"|\bNVML: Unable to |^[a-z][\w-]{1,20} [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: |"
     r"\bkernel: ?\[ {0,8}\d|^(?:<\d{1,3}>)?\[ {0,8}\d{1,7}\.\d{3,6}\]|^\S{3} [ \d]\d \S{8} \S{1,60} \S{1,40}: "
     r"|^\S{1,40}:\d{1,8}:\d{1,8} \["

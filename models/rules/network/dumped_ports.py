@@ -51,10 +51,11 @@ def _form(port: AnyPort) -> tuple[str, str | None]:
 
 
 def _is_of_fabric(snapshot: Snapshot, port: AnyPort) -> bool:
-    """Whether the port has RDMA. Management ports often have no cable."""
-    if isinstance(port, Port):
+    """Whether the port has RDMA, or is one of several fast ones. Management ports often have no cable."""
+    if isinstance(port, Port) or any(one.netdev == port.key for one in snapshot.of(Port).values()):
         return True
-    return any(one.netdev == port.key for one in snapshot.of(Port).values())
+    others = [one for one in _others(snapshot, port) if isinstance(one, Net)]
+    return bool(others) and all((one.speed or 0) >= _FAST for one in others)
 
 
 def one_of_several(snapshot: Snapshot, port: AnyPort) -> bool:

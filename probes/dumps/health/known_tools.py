@@ -41,6 +41,9 @@ _TOOLS = {
     name: re.compile(rf"^[ \t]*(?:{form})", re.MULTILINE)
     for name, form in {**_ROWS, "the processors' frequencies": _ALONE}.items()
 }
+_FREQUENCY = r"(?P<{name}>\d{{1,5}}(?:\.\d{{1,3}})?) ?(?P<{name}_unit>[MG])Hz"
+_LIMITS = re.compile(rf"hardware limits: [\d.]{{1,8}} ?[MG]Hz - {_FREQUENCY.format(name='limit')}")
+_POLICY = re.compile(rf"should be within [\d.]{{1,8}} ?[MG]Hz and {_FREQUENCY.format(name='policy')}")
 _SETTINGS = re.compile(
     r"(?:cpufreq (?P<driver>driver): |^[ \t]*(?P<pstate>driver): |cpufreq (?P<governor>governor): "
     r"|The (?P<policy>governor) \")(?P<value>[a-z][\w-]{2,30})",
@@ -57,7 +60,25 @@ def read(part: Part) -> Iterator[Record]:
             known.add(key)
             text = part.text[part.text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0]
             yield Setting(key=key, value=found["value"], cites={"value": part.cite(number, text)})
+    yield from _frequency_limit(part)
     for name, form in _TOOLS.items():
         if form.search(part.text):
             why = f"the output of {name} shows no link"
             yield NotChecked(what="dump", subject=name, reason=Reason.OTHER, path=part.where(0), detail=why)
+
+
+def _frequency_limit(part: Part) -> Iterator[Setting]:
+    """The lowest limit of the policies, in percent of the highest frequency of the hardware."""
+    limits = [_megahertz(found, "limit") for _, found in part.matches(_LIMITS)]
+    policies = [(_megahertz(found, "policy"), number, found[0]) for number, found in part.matches(_POLICY)]
+    if limits and policies and 0 < min(policies)[0] <= max(limits):
+        lowest, number, text = min(policies)
+        yield Setting(
+            key="frequency_limit",
+            value=str(round(100 * lowest / max(limits))),
+            cites={"value": part.cite(number, text)},
+        )
+
+
+def _megahertz(found: re.Match[str], name: str) -> float:
+    return float(found[name]) * (1000 if found[f"{name}_unit"] == "G" else 1)

@@ -1,7 +1,7 @@
 """Lists of devices that no other reader knows: tables, JSON, and blocks of lines with names and values.
 
 Each value is read with its name by the vocabulary of notes/words.py. A value in other words is left out; if it is
-marked as a fault, a NotChecked says so.
+marked as a fault, or differs from those of all other devices of the list, a NotChecked says so.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from ....models.facts.records import NotChecked, Record
 from ...parsing.expressions import ignoring_case
 from ..core.fields import FactCollector
 from ..core.part import Part
-from ..notes.device_fields import FIELDS, GPU_CLASS, add_fact, add_nic_link, keys_of
+from ..notes.device_fields import FIELDS, GPU_CLASS, add_fact, add_nic_link, keys_of, marked_fields
 from ..notes.statement import Statement, statement
 from ..notes.words import DEVICES, MARK, spelled, words
 from .blocks import blocks
+from .differences import odd_cells
 from .item import NAMING, Cell, Item, Listed, device_in, device_kind, is_product
 from .objects import objects
+from .port_states import port_state
 from .tables import tables
 
 BEGIN = r"^Lists of devices:[ \t]*$"
@@ -45,7 +47,7 @@ def found_lists(part: Part) -> Iterator[Listed]:
     """The lists in a part that have a value in known words."""
     lines = part.text.split("\n")
     for listed in (*tables(lines), *objects(part), *blocks(lines)):
-        if any(_statements(cell) for item in listed.items for cell in item.cells):
+        if any(port_state(cell) or _statements(cell) for item in listed.items for cell in item.cells):
             yield listed
 
 
@@ -58,9 +60,10 @@ def read(part: Part) -> Iterator[Record]:
     """Fields of Gpu, Pci, Net, Rdma and Port facts, and a NotChecked for values that are marked as a fault."""
     found, unclear = FactCollector(), dict[int, Cell]()
     for listed in found_lists(part):
+        odd = odd_cells(listed.items)
         for item in listed.items:
             for cell in item.cells:
-                if not _take(found, part, item, cell) and _is_marked(cell):
+                if not _take(found, part, item, cell) and (_is_marked(cell) or cell in odd):
                     unclear.setdefault(cell.number, cell)
     yield from found.records()
     for cell in list(unclear.values())[:1]:
@@ -71,7 +74,7 @@ def read(part: Part) -> Iterator[Record]:
             reason=Reason.INCOMPLETE,
             path=part.where(cell.number),
             detail=f"line {part.place(cell.number)}{more} of a list of devices has a value that is marked as a fault "
-            f"and was not understood: {cell.name}: {cell.value[:60]}",
+            f"or differs from all others, and was not understood: {cell.name}: {cell.value[:60]}",
             how=_HOW,
         )
 
@@ -95,17 +98,26 @@ def _take(found: FactCollector, part: Part, item: Item, cell: Cell) -> bool:
     known, address = False, _address_of(item)
     if address is None and any(ignoring_case(_ADDRESS).search(one.name) for one in item.cells):
         return False  # the address is damaged
-    for said in _statements(cell):
-        if kind == "nic" and add_nic_link(found, keys[0], address, said, cite):
+    marked = bool(ignoring_case(MARK).search(cell.value))
+    state = port_state(cell) if kind in ("nic", "net") else None
+    statements = [state] if state else _statements(cell)
+    for said in statements:
+        if kind == "nic" and add_nic_link(found, keys[0], address, said, cite, marked):
             known = True
             continue
-        values = FIELDS[kind](said)
+        values = marked_fields(FIELDS[kind](said)) if marked else FIELDS[kind](said)
         if kind == "pci" and any(is_product(one.value) for one in item.cells):
             values["pci_class"] = GPU_CLASS
         for key in keys if any(value is not None for value in values.values()) else ():
             add_fact(found, kind, key, cite, values)
             known = True
-    return known
+    return known and (not marked or any(_explains(kind, said) for said in statements))
+
+
+def _explains(kind: str, said: Statement) -> bool:
+    """Whether a value that is marked as a fault says what is wrong: a port is down, or one value of a link is low."""
+    one = kind != "gpu" and len(said.values) == 1
+    return one or said.state not in (None, "ACTIVE") or said.physical not in (None, "LinkUp")
 
 
 def _address_of(item: Item) -> str | None:
@@ -120,7 +132,7 @@ def _statements(cell: Cell) -> list[Statement]:
     if ignoring_case(_NONE).fullmatch(cell.value) or (NAMING.fullmatch(cell.name) and device_in(cell.value)):
         return []
     found: list[Statement] = []
-    for name, value in _pairs(cell.name, cell.value):
+    for name, value in _pairs(cell.name, ignoring_case(MARK).sub(" ", cell.value).strip() or cell.value):
         short = ignoring_case(_SHORT_RATE).sub(r"\1 Gb/s", value) if ignoring_case("rate|speed").search(name) else value
         texts = [f"{name.translate(_BRACKETS)} {short}"]
         texts += [value] if ignoring_case(_NEUTRAL).fullmatch(name) else []

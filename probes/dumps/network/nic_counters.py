@@ -34,8 +34,8 @@ _PERFQUERY = (
 )
 # ibdiagnet, "Port Counters" of a port with errors
 _IBDIAGNET = (
-    "(?:symbol_error|link_error_recovery|link_downed|link_down)_counter",
-    "port_rcv_(?:remote_physical_)?errors",
+    "(?:symbol_error|link_error_recovery|link_downed|link_down)_counter(?:_extended)?",
+    "port_rcv_(?:remote_physical_)?errors(?:_extended)?",
 )
 _COMMAND = r"[^\n]{0,120}\bethtool (?:-S|--statistics) [a-z][\w.-]{1,30}[ \t]*$"
 _HEADING = (
@@ -43,7 +43,7 @@ _HEADING = (
 )
 BEGIN = (
     rf"^(?:[ \t]*(?:{_HEADING})|{_COMMAND}|{begins(_ETHTOOL, '[0-9]')}"
-    rf"|{begins(_PERFQUERY, '[0-9]|0x')}|{begins(_IBDIAGNET, '[0-9]')})"
+    rf"|{begins(_PERFQUERY, '[0-9]|0x')}|{begins(_IBDIAGNET, '[0-9]|0x')})"
 )
 _NAMED = re.compile(
     r"(?:\bethtool (?:-S|--statistics) (?P<device>[a-z][\w.-]{1,30})\s*$|NIC statistics for (?P<other>[\w.-]{1,30}):)"
@@ -53,7 +53,7 @@ _NEW = re.compile(
 )
 _FILE = re.compile(r"(?:^|/)ethtool_-S_([A-Za-z][\w-]{0,30})$")  # file names of sosreports
 _LANE = re.compile(r"rx err lane (\d) phy")
-_VALUE = re.compile(r"[0-9]{1,20}(?:,[0-9]{3})*(?:\s.*)?")
+_VALUE = re.compile(r"(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20}(?:,[0-9]{3})*(?:\s.*)?)")
 _QUANTITIES = {
     "rx crc errors phy": "rx_crc_errors",
     "rx crc errors": "rx_crc_errors",
@@ -175,6 +175,7 @@ def _repeated(counted: Mapping[tuple[str, str], Observation]) -> set[str]:
 def _counter(line: str) -> tuple[str, str, float] | None:
     """The counter of a line, in its name there and in the name that all sources use, and its value."""
     name, value = entry(line) or ("", "")
+    name = name.removesuffix(" extended")  # the counters of 64 bits in ibdiagnet2.pm
     if not _VALUE.fullmatch(value):
         return None
     lane = _LANE.fullmatch(name)

@@ -95,12 +95,24 @@ def add_fact(found: FactCollector, kind: str, key: str, cite: Evidence, values: 
         found.add(Gpu if kind == "gpu" else Pci, key, cite, **values)
 
 
-def add_nic_link(found: FactCollector, port: str, address: str | None, said: Statement, cite: Evidence) -> bool:
+def marked_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a value that the text marks as a fault: "x8 >!<" is less than the function can do.
+
+    Of "Gen4 x8 >!<" no word says which of both is meant.
+    """
+    below = tuple(name for name in ("speed", "width") if values.get(name) is not None)
+    return {**values, "downgraded": below} if "downgraded" in values and len(below) == 1 else dict(values)
+
+
+def add_nic_link(
+    found: FactCollector, port: str, address: str | None, said: Statement, cite: Evidence, marked: bool = False
+) -> bool:
     """Add the PCIe link of the NIC with this port, and what the statement says of the port.
 
-    Without an address the name of the NIC is the key of its function. False: the statement says nothing of the link.
+    Without an address the name of the NIC is the key of its function. `marked`: the text marks the value as a fault.
+    False: the statement says nothing of the link.
     """
-    values = {**function_fields(said), "lost": None}
+    values = {**(marked_fields(function_fields(said)) if marked else function_fields(said)), "lost": None}
     if all(values[name] is None for name in ("width", "speed", "max_width", "max_speed")):
         return False
     device = port.partition("/")[0]

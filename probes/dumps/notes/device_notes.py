@@ -40,6 +40,8 @@ ANY_LINE = (
 _ANY_DEVICE = re.compile(
     rf"(?<![\w.:/-])(?:{'|'.join(f'(?P<{kind}>{text})' for kind, text in DEVICES.items())})", re.IGNORECASE
 )
+# "state = Polling[mlx5_2]": the heading of the next device, joined to a value
+_JOINED = re.compile(rf"\w\[(?:{DEVICES['nic']}|{DEVICES['net']})\]", re.IGNORECASE)
 # A device between two numbers, "GPU 2 is at x8, GPU 3 is at x16", but not "x8 on GPU 2 instead of x16"
 _TWO_STATEMENTS = re.compile("nd+n")
 _HOW = "write each line as 'gpu3: PCIe Gen4 x8, max x16', or paste the output of a tool"
@@ -81,7 +83,7 @@ def read(part: Part) -> Iterator[Record]:
 def _take(found: FactCollector, line: str, cite: Evidence) -> bool:
     """Add the facts of one line. False: it is not understood."""
     own, others = clauses(line)
-    every = words(own)
+    every = () if _JOINED.search(own) else words(own)
     named = [word for word in every if word.kind in DEVICES]
     said = statement([word for word in every if word.kind not in DEVICES], words(others))
     kinds = {word.kind for word in named}

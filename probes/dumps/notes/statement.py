@@ -30,7 +30,8 @@ _YES = r"(?:(?P<no>no|false|none|not active)|yes|true|active)"
 _COUNTED = {
     "ecc_uncorrected": rf"{_BAD}(?: ecc)?(?: errors?)? (?P<after>\d+)|(?P<before>\d+) {_BAD}",
     "nvlinks": rf"(?P<before>\d+)(?: (?:of|/|out of) \d+)? (?:active )?{_LINKS}(?: are)?(?: (?:up|active)|$)"
-    r"|(?:nvlinks|nvlink(?: count| number| links| up| active))(?: count| number| links?| up| active)* (?P<after>\d+)",
+    r"|(?:nvlinks|nvlink(?: count| number| links| up| active)|nvlink(?= \d+ (?:of|/|out of) \d))"
+    r"(?: count| number| links?| up| active)* (?P<after>\d+)",
     "nvlinks_present": rf"\d+ (?:of|/|out of) (?P<before>\d+) (?:active )?{_LINKS}"
     r"|nvlinks?(?: up| active)? \d+ (?:of|/|out of) (?P<after>\d+)",
 }

@@ -23,7 +23,7 @@ _OWNER = re.compile(r"(gpuId|physicalId) ([0-9]{1,4}):")
 _STATES = re.compile(r"[UDX_](?: [UDX_]){0,255}")
 _LENGTHS = (6, 12, 18, 36)  # DCGM_NVLINK_MAX_LINKS_PER_GPU of the versions; a row of another length is truncated
 _INDENT = 4  # blanks before a row, beyond those of the GPU's line
-_FIELD = re.compile(r"(Name|PCI Bus ID|Device UUID): (\S.*)")
+_FIELD = re.compile(r"(Name|PCI Bus ID|Device UUID): ([^\s|][^|]*?)(?: \|.*)?")  # without a row that was joined
 _FIELDS = {
     "Name": ("name", word),
     "PCI Bus ID": ("address", pci_address),

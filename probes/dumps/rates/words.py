@@ -110,8 +110,11 @@ _WORD = "|".join(
 )
 _START = r"[ \t|*`>-]{0,8}"
 _GLUED = rf"{NUMBER}(?={UNIT}(?![\w]))"  # "48.1GB/s"
-# only words of the vocabulary
-_KNOWN = rf"{_START}(?:(?:{ARROW}|{_GLUED}|(?:{_WORD})(?![\w])){_SEPARATORS}){{2,40}}$"
+# only words of the vocabulary. A NIC that is disabled has a state, and behind it the rate of its port.
+_KNOWN = (
+    rf"(?!{_START}{NIC}[ \t|:]{{1,20}}(?:dis|en)abled(?![\w])){_START}"
+    rf"(?:(?:{ARROW}|{_GLUED}|(?:{_WORD})(?![\w])){_SEPARATORS}){{2,40}}$"
+)
 BETWEEN, CELLS = r"[ ]?(?:<?->|→|↔)[ ]?", r"[ \t|:,=#]{1,20}"
 RATED = rf"{NUMBER}[ ]?[|(*]{{0,2}}[ ]?{UNIT}"
 

@@ -1,0 +1,72 @@
+"""`lshw`: the PCI functions of its blocks, and whether a driver claims them.
+
+A block begins with `*-display`, or `*-display UNCLAIMED` where no driver is bound (https://ezix.org/src/pkg/lshw,
+src/core/print.cc). Its lines are `name: value`; `bus info` has the address and `configuration` the driver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ....models.facts.machine import Pci
+from ....models.facts.pci_classes import AMD, MELLANOX, NVIDIA
+from ....models.facts.records import Evidence, Record
+from ...parsing.nvml_enums import pci_address
+from ..core.fields import FactCollector
+from ..core.part import Part
+from .drivers import DRIVER
+
+_HEAD = r"[ \t>]*\*-(?P<kind>[a-z0-9][\w-]{1,20})(?::\d{1,3})?(?P<unclaimed>[ ]UNCLAIMED)?(?:[ ]DISABLED)?[ \t]*"
+BEGIN = rf"^{_HEAD.replace('?P<kind>', '?:').replace('?P<unclaimed>', '?:')}\n[ \t>]+(?:description|product|vendor): "
+_BLOCK = re.compile(_HEAD + "$")
+_LINE = re.compile(r"[ \t>]+(?P<name>description|product|vendor|bus info|configuration): (?P<value>\S.{0,200})")
+_BUS = re.compile(r"pci@([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s*")
+_BOUND = re.compile(rf"\bdriver=({DRIVER.pattern})")
+_VENDORS = {"NVIDIA": NVIDIA, "Mellanox": MELLANOX, "Advanced Micro Devices": AMD}
+_CLASSES = {  # names of classes in pci.ids
+    "VGA compatible controller": 0x030000,
+    "3D controller": 0x030200,
+    "Display controller": 0x038000,
+    "Processing accelerators": 0x120000,
+    "Infiniband controller": 0x020700,
+}
+
+
+def read(part: Part) -> Iterator[Record]:
+    """A Pci per block with an address: class, vendor, name and driver ("": no driver claims it)."""
+    found = FactCollector()
+    block: dict[str, tuple[str, Evidence]] = {}
+    for number, line in part.lines():
+        if head := _BLOCK.match(line):
+            _add(found, block)
+            block = {"head": (head["unclaimed"] or "", part.cite(number, line))}
+        elif known := _LINE.match(line):
+            block.setdefault(known["name"], (known["value"].strip(), part.cite(number, line)))
+    _add(found, block)
+    yield from found.records()
+
+
+def _add(found: FactCollector, block: Mapping[str, tuple[str, Evidence]]) -> None:
+    """Add the function of a block. A cut block without its head or its address has none."""
+    address = _BUS.fullmatch(block["bus info"][0]) if "head" in block and "bus info" in block else None
+    key = pci_address(address[1]) if address else None
+    if key is None:
+        return
+    for name, (value, where) in block.items():
+        found.add(Pci, key, where, **_fields(name, value))
+
+
+def _fields(name: str, value: str) -> dict[str, Any]:
+    """The fields that a line of a block gives."""
+    if name == "product":
+        return {"name": value}
+    if name == "description":
+        return {"pci_class": _CLASSES.get(value)}
+    if name == "vendor":
+        return {"vendor": next((number for maker, number in _VENDORS.items() if value.startswith(maker)), None)}
+    if name == "head":
+        return {"driver": "" if value else None}
+    bound = _BOUND.search(value) if name == "configuration" else None
+    return {"driver": bound[1]} if bound else {}
