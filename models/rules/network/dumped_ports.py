@@ -154,9 +154,10 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding | NotChecked]:
         if rate < wanted:
             yield _slow(port, rate, wanted, "warning", "the text says that it should have this rate")
         return
-    others = [_rate(one) for one in _others(snapshot, port)]
-    usual = others[0] if others else None
-    if usual and rate < usual and len(others) + 1 in _EQUAL and others.count(usual) == len(others):
+    others = _others(snapshot, port)
+    rates = {_rate(one) for one in others if up(one) is not False}  # a port that is down shows the lowest rate
+    usual = next(iter(rates), None)
+    if usual and rate < usual and len(others) + 1 in _EQUAL and len(rates) == 1:
         yield _slow(port, rate, usual, "warning", f"all {len(others)} others of this kind in the same text")
     elif isinstance(port, Net) and port.max_speed and _is_linked(port) and rate <= _HALF * port.max_speed:
         far = port.max_speed >= _FAST and rate <= _TENTH * port.max_speed
@@ -229,7 +230,9 @@ def _is_of(one: Observation, port: Port) -> bool:
 
 
 def _unequal(snapshot: Snapshot) -> list[Port]:
-    """Ports that are up on adapters of one type and have different rates, too few to tell which of them is slow."""
+    """Ports that are up on adapters of one type and have different rates, too few to tell which of them is slow, or one
+    slower port among a number of ports that may belong to two networks.
+    """
     kinds: dict[tuple[str, str | None], list[Port]] = {}
     for port in snapshot.of(Port).values():
         device = snapshot.of(Rdma).get(port.device or "")
@@ -237,8 +240,13 @@ def _unequal(snapshot: Snapshot) -> list[Port]:
         kind = "" if port.device is None else device.hca_type if device else None  # "": the text names no adapter
         if not shown and up(port) and port.rate and kind is not None:
             kinds.setdefault((kind, port.link_layer), []).append(port)
-    few = (ports for ports in kinds.values() if len(ports) < _FEWEST_WIRED and len({port.rate for port in ports}) > 1)
-    return next(few, [])
+    return next((ports for ports in kinds.values() if _is_unclear([port.rate or 0 for port in ports])), [])
+
+
+def _is_unclear(rates: list[float]) -> bool:
+    one_slower = len(set(rates)) == 2 and rates.count(min(rates)) == 1
+    few = len(rates) < _FEWEST_WIRED or (one_slower and len(rates) not in _EQUAL)
+    return few and len(set(rates)) > 1
 
 
 def has_unequal(snapshot: Snapshot, node: Node) -> bool:

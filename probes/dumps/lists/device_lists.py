@@ -1,4 +1,4 @@
-"""Lists of devices that no other reader knows: tables, JSON, and blocks of lines with names and values.
+"""Lists of devices that no other reader knows: tables, JSON, blocks of lines with names and values, and metrics.
 
 Each value is read with its name by the vocabulary of notes/words.py. A value in other words is left out; if it is
 marked as a fault, or differs from those of all other devices of the list, a NotChecked says so.
@@ -24,6 +24,7 @@ from .differences import odd_cells
 from .item import NAMING, Cell, Item, Listed, device_in, device_kind, is_product
 from .objects import objects
 from .port_states import port_state
+from .samples import samples
 from .tables import tables
 
 BEGIN = r"^Lists of devices:[ \t]*$"
@@ -46,7 +47,7 @@ _HOW = "paste the output of the tool that the list was made from"
 def found_lists(part: Part) -> Iterator[Listed]:
     """The lists in a part that have a value in known words."""
     lines = part.text.split("\n")
-    for listed in (*tables(lines), *objects(part), *blocks(lines)):
+    for listed in (*tables(lines), *objects(part), *blocks(lines), *samples(lines)):
         if any(port_state(cell) or _statements(cell) for item in listed.items for cell in item.cells):
             yield listed
 
