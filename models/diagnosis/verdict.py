@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping
 from ..catalog import NOT_ENOUGH_EVIDENCE, codes
 from ..facts.reason import Reason
 from ..facts.records import NotChecked, Run
+from ..facts.registry import kind_name
+from ..facts.states import STATES
 from ..report import UNEXPLAINED, Finding, Origin, Report, Verdict
 
 _DOUBT = "This node is not known to be healthy"
 _HOST = ("cpu-", "numa-", "host-memory")  # beginnings of codes about processors and memory
 _UNSURE = (Reason.INCOMPLETE, Reason.CONTRADICTED)
+_STATED = frozenset(f"{kind_name(kind)}.{field}" for kind, fields in STATES.items() for field in fields)
 
 
 def verdict(
@@ -25,7 +28,8 @@ def verdict(
 
     unknown: a vital check was wanted but not possible; a source failed by its own fault, so its result is missing (not
     for dumps); a symptom was seen but not its cause; a finding is stale; or nothing could be checked. Instead of ok,
-    also: a part of the input was not read, two sources disagree on a state, or a driver reports an unknown fault.
+    also: a part of the input was not read, two sources disagree on a state, a text has the state of a device in words
+    that are not understood, or a driver reports an unknown fault.
     A recorded machine that shows only processors gives `unknown`. `measurement-invalid` does not count as a check. A
     check or a log line that can only give information is no evidence that faults are absent.
     """
@@ -44,7 +48,16 @@ def verdict(
     if "warning" in grave:
         return "degraded"
     unexplained = any(one.case == UNEXPLAINED for one in active)
-    return "unknown" if unexplained or any(one.reason in _UNSURE for one in unread) else "ok"
+    return "unknown" if unexplained or any(is_unsure(one, origin) for one in unread) else "ok"
+
+
+def is_unsure(gap: NotChecked, origin: Origin) -> bool:
+    """Whether what was not checked prevents ok."""
+    return gap.reason in _UNSURE or _is_strange(gap, origin)
+
+
+def _is_strange(gap: NotChecked, origin: Origin) -> bool:
+    return origin == "dumps" and gap.reason is Reason.UNREADABLE and gap.what in _STATED
 
 
 def _is_host_alone(checks: Mapping[str, bool], origin: Origin, active: Iterable[Finding]) -> bool:
@@ -84,6 +97,8 @@ def why_unknown(report: Report) -> tuple[str, bool]:
         return "Two sources disagree on the state of a device.", True
     if any(gap.reason is Reason.INCOMPLETE for gap in report.not_checked):
         return "A part of the input is missing or was not read. The rest shows no fault.", True
+    if any(_is_strange(gap, report.source) for gap in report.not_checked):
+        return "The state of a device is in words that linkgauge does not know.", True
     if any(finding.severity == "info" for finding in report.findings):
         return "The input cannot show a fault.", False
     return "Nothing could be judged.", False

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from ...catalog.log_messages import message
 from ...facts.machine import NcclFailure, Net, Node, Port, Rdma
 from ...facts.reason import Reason
 from ...facts.records import Flow, NotChecked, Observation
 from ...facts.units import as_gigabits, from_gigabits
 from ...inventory.snapshot import Snapshot
 from ...report import COHORT, Basis, Finding, Severity
+from ..core.log_history import events_about
 from ..core.rule import Rule
 from ..core.wording import cited, gap, titled
 from .port_state import had_address
@@ -25,6 +27,7 @@ from .ports import AnyPort, function_of, real, up
 _SOFTWARE = re.compile(r"(?:rxe|siw|lo|docker|veth|br|virbr|bond|team|tun|tap|cali|flannel|cni|dummy|wl)")
 _EQUAL = (4, 8, 16)  # ports of a machine of which all are alike; a ninth port may belong to another network
 _FEWEST_WIRED, _FEWEST = 4, 6  # InfiniBand ports, and Ethernet ports with RDMA: some servers leave one without a cable
+_NOT_LINKED = ("Polling", "Disabled", "Sleep", "Down")
 _PAIR = "queue pair"  # the failure of NCCL to connect
 _TENTH, _HALF = 0.1, 0.5
 _FAST, _OF_FABRIC = from_gigabits(25), from_gigabits(100)
@@ -124,7 +127,15 @@ def _is_down(port: AnyPort, message: str, basis: Basis | None = None, expected_s
 
 def _asks(snapshot: Snapshot, port: AnyPort) -> bool:
     """Whether a text asks about the port: it has RDMA, or the text shows no network device that is up."""
-    return isinstance(port, Port) or not any(up(one) for one in snapshot.of(Net).values())
+    if isinstance(port, Port):
+        return not is_told(snapshot, port)
+    return not any(up(one) for one in snapshot.of(Net).values())
+
+
+def is_told(snapshot: Snapshot, port: Port) -> bool:
+    """Whether a message says that the port is down. It is a finding of its own."""
+    told = events_about(snapshot, port.device or "", "message")
+    return any(message(one.name or "").code == "nic-port-down" for one in told)
 
 
 def unconnected(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
@@ -142,6 +153,18 @@ def _with_device(snapshot: Snapshot, port: AnyPort) -> str:
     """The RDMA port of a network device, or the port itself."""
     ports = (one.key for one in snapshot.of(Port).values() if isinstance(port, Net) and one.netdev == port.key)
     return next(ports, port.key)
+
+
+def is_contradictory(snapshot: Snapshot, port: Port) -> bool:
+    """Select ports of hardware that are active although their physical link is not up."""
+    down = port.state == "ACTIVE" and port.physical_state in _NOT_LINKED
+    return down and snapshot.origin == "dumps" and not _SOFTWARE.match(port.key)
+
+
+def contradictory(snapshot: Snapshot, port: Port) -> Iterator[NotChecked]:
+    """A gap: one of both states is wrong, or of another time. Some drivers of software show it (rxe), too."""
+    why = f"{titled(port)} has the state {port.state} and the physical state {port.physical_state}"
+    yield from gap(snapshot, "Port.state", port.key, Reason.CONTRADICTED, why, "read both states again: ibstat")
 
 
 def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding | NotChecked]:
@@ -263,6 +286,7 @@ def unequal(snapshot: Snapshot, node: Node) -> Iterator[NotChecked]:
 
 
 RULES = (
+    Rule("nic-port-down", Port, ("state", "physical_state"), contradictory, is_contradictory),
     Rule("nic-rate-low", Node, (), unequal, has_unequal),
     Rule("nic-port-down", Port, ("state",), down, nameless),
     Rule("nic-port-down", Port, ("state",), unconnected, is_blamed),

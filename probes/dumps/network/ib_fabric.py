@@ -15,6 +15,7 @@ from ....models.facts.machine import Port
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
 from ....models.facts.units import from_gigabits
+from ...parsing.parsers import shown
 from ..core.part import Part
 
 _LINK = (
@@ -67,8 +68,11 @@ def read(part: Part) -> Iterator[Record]:
             adapter = head["kind"] == "CA" and "Aggregation Node" not in head["name"]
         elif row := _ROW.match(line):
             port = _linked(row, part.cite(number, line))
+            if isinstance(port, NotChecked):
+                several.append(port)
+                continue
             known = adapter if adapter is not None else bool(_SWITCH.search(row["peer"]))
-            if port and (port.wanted_rate or known) and port.key not in found:
+            if (port.wanted_rate or known) and port.key not in found:
                 found[port.key] = port
         elif new := _NEW.search(line):
             several += _port(key, fields)
@@ -81,11 +85,13 @@ def read(part: Part) -> Iterator[Record]:
     yield from _others(part)
 
 
-def _linked(row: re.Match[str], cite: Evidence) -> Port | None:
-    """The port of a row of iblinkinfo. None: its state is in no known word."""
+def _linked(row: re.Match[str], cite: Evidence) -> Port | NotChecked:
+    """The port of a row of iblinkinfo, or a gap if its state is in no known word."""
     state = _STATES.get(row["state"])
+    key = f"lid{int(row['lid'])}/{int(row['port'])}"
     if state is None:
-        return None
+        why = f"{shown(row['state'])} is not the state of a port"
+        return NotChecked(what="Port.state", subject=key, reason=Reason.UNREADABLE, path=cite.source, detail=why)
     could, lanes = _COULD.search(row["rest"] or ""), row["lanes"]
     rate = _rate(lanes, row["speed"]) if lanes else None
     wanted = None
@@ -94,7 +100,7 @@ def _linked(row: re.Match[str], cite: Evidence) -> Port | None:
         possible = _rate(width, could["speed"] or could["grade"] or row["speed"])
         wanted = possible if possible and possible > rate else None
     return Port(
-        key=f"lid{int(row['lid'])}/{int(row['port'])}",
+        key=key,
         state=state,
         physical_state=row["physical"],
         link_layer="InfiniBand",
@@ -116,8 +122,13 @@ def _rate(lanes: str | None, speed: str | None) -> float | None:
 
 def _port(key: str, fields: Mapping[str, tuple[str, Evidence]]) -> Iterator[Port | NotChecked]:
     """The port of ibportstate or smpquery. A width that is configured and not reached is wanted."""
-    state = _STATES.get(fields["LinkState"][0]) if "LinkState" in fields else None
+    if "LinkState" not in fields:
+        return
+    word, cite = fields["LinkState"]
+    state = _STATES.get(word)
     if state is None:
+        why = f"{shown(word)} is not the state of a port"
+        yield NotChecked(what="Port.state", subject=key, reason=Reason.UNREADABLE, path=cite.source, detail=why)
         return
     physical = fields.get("PhysLinkState", (None,))[0]
     lanes, enabled = (fields.get(name, ("",))[0] for name in ("LinkWidthActive", "LinkWidthEnabled"))

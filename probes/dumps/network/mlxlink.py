@@ -16,6 +16,7 @@ from ....models.facts.machine import Port
 from ....models.facts.reason import Reason
 from ....models.facts.records import NotChecked, Observation, Record
 from ....models.facts.units import from_gigabits
+from ...parsing.parsers import shown
 from ..core.fields import FactCollector
 from ..core.key_values import entry, plain
 from ..core.part import Part
@@ -75,6 +76,8 @@ def read(part: Part) -> Iterator[Record]:
                 about=port, quantity=_COUNTERS[name], unit="count", value=float(value), at=part.at, evidence=where
             )
             counted.setdefault((port, one.quantity), one)
+        elif name == "state":
+            found.take(Port, port, where, "state", value, _state)
         elif fields := _fields(name, value):
             found.add(Port, port, where, **fields)
         grade = speed["grade"] or "" if name == "speed" and (speed := _SPEED.fullmatch(value)) else grade
@@ -124,11 +127,19 @@ def _gigabits(name: str) -> float:
 
 def _fields(name: str, value: str) -> dict[str, Any]:
     """The fields of a line. Other words are of a damaged line."""
-    if name == "state":
-        return {"state": _STATES.get(plain(value))}
     if name == "physical state":
         return {"physical_state": _PHYSICAL.get(plain(value))}
     if name == "speed" and (speed := _SPEED.fullmatch(value)) and (speed["grade"] in LANE_GIGABITS or speed["rate"]):
         rate = from_gigabits(float(speed["rate"])) if speed["rate"] else None
         return {"link_layer": "InfiniBand" if speed["grade"] else "Ethernet", "rate": rate}
     return {}
+
+
+def _state(value: str) -> str | None:
+    """The state of the port in the words of sysfs. None: the tool does not know it."""
+    word = plain(value)
+    if word in ("", "n a", "unknown"):
+        return None
+    if word not in _STATES:
+        raise ValueError(f"{shown(value)} is not the state of a port")
+    return _STATES[word]
