@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
-from ...models.catalog.log_messages import KERNEL, PROGRAMS, is_said, message
+from ...models.catalog.log_messages import KERNEL, MACROS, PROGRAMS, is_said, message
 from ...models.facts.machine import Event
 from ...models.facts.reason import Reason
 from ...models.facts.records import Fact, NotChecked, Observation, Record
 from ..host.host import Host, Unreadable
 from ..kernel_log.messages import catalog, find_messages
 from ..kernel_log.patterns import event_of
+from ..parsing.parsers import shown
+from ..parsing.sentences import is_negated
 from .benchmarks.nccl_commands import read_commands
 from .core.bare_rows import bare_rows
 from .core.clean import clean
@@ -40,6 +42,7 @@ from .pci.link_heads import with_heads
 from .registry import READERS
 
 # the part of an XML file before its root element
+_FAULT, _LONGEST_LINE = re.compile(MACROS["fault"]), 400
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
 _HEAD = 1 << 16  # characters
 _OF_RATES = ("bandwidth-low", "nic-rate-low", "node-slow")  # codes of sentences that the reader of rates understands
@@ -137,6 +140,7 @@ def _values(one: Fact | Observation) -> int:
 def _records(name: str, text: str, at: float, origin: Sequence[int] | None = None) -> Iterator[Record]:
     """The records in a text. `origin` has the number (from 0) of the line from which each line comes."""
     unknown: list[Part] = []
+    left: list[tuple[str, str]] = []
     gaps: dict[str, Record] = {}
     checks = tuple(_of_whole_records(Part(name, 1, clean(text), at))) if origin is None else ()
     yield from checks
@@ -151,6 +155,8 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
         events += tuple(read_boot_windows(part)) if reader is None or reader.name != "other_hosts" else ()
         events += tuple(read_driver_options(part))
         yield from (*events, *records)
+        if reader and not own:
+            left += _unread_faults(part, (*events, *records))
         if reader or events:
             known += 1
         elif not _NOTHING.fullmatch(part.text) and not is_filler(part):
@@ -164,6 +170,17 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
         yield from _pieces(whole, origin)
     if unknown or not (known or gaps):
         yield _unknown_text(name, unknown, known)
+    for place, line in left[:1]:
+        why = f"line {place} behind the output of a tool may name a fault: {shown(line, 80)}"
+        yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=why, how=_HOW)
+
+
+def _unread_faults(part: Part, records: Iterable[Record]) -> Iterator[tuple[str, str]]:
+    """The lines with a word for a fault behind the last line that a record of the part cites."""
+    cited = {source for one in records for source in _sources(one)}
+    last = max((number for number, _ in part.lines() if part.where(number) in cited), default=None)
+    if last is not None:
+        yield from (fault for number, fault in _faults(part) if number > last)
 
 
 def _without_said(events: Iterable[Event], checks: Iterable[Record], rates: Iterable[Record]) -> Iterator[Event]:
@@ -229,9 +246,21 @@ def _of_whole_records(part: Part) -> Iterator[Record]:
 
 
 def _unknown_text(name: str, parts: Sequence[Part], known: int) -> NotChecked:
-    """The gap of these parts, or of the whole text."""
+    """The gap of these parts, or of the whole text. Beside what was read, a line with a word for a fault is not ok."""
     why, how = _unknown(parts, known), None if known else _HOW
-    return NotChecked(what="dump", subject=name, reason=Reason.UNREADABLE, detail=why, how=how)
+    named = next((fault for part in parts for _, fault in _faults(part)), None) if known else None
+    if named:
+        why, how = f"{why}; line {named[0]} may name a fault: {shown(named[1], 80)}", _HOW
+    reason = Reason.INCOMPLETE if named else Reason.UNREADABLE
+    return NotChecked(what="dump", subject=name, reason=reason, detail=why, how=how)
+
+
+def _faults(part: Part) -> Iterator[tuple[int, tuple[str, str]]]:
+    """The numbers of lines with a word for a fault that they do not deny, each with its place and text."""
+    for number, line in part.lines():
+        found = _FAULT.search(line) if len(line) < _LONGEST_LINE else None
+        if found and not is_negated(line, found.start(), found.end()):
+            yield number, (part.place(number), line)
 
 
 def _unknown(parts: Sequence[Part], known: int) -> str:

@@ -10,6 +10,8 @@ import math
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from ...catalog.gpus import products_of
 from ...facts.gpu import Gpu, GpuPair
 from ...facts.machine import Node, Pci
@@ -27,6 +29,7 @@ from .link_claims import is_gigabit
 _ENDPOINTS = {"gpu": "pcie-link-narrow", "nic": "pcie-link-narrow", "nvme": "storage-link-slow"}
 _COMPLETE = "sudo lspci -vv, all of it: each function under its address, and the port above it"
 _ALL_LANES = 16  # of a slot
+_OLD = 5e9  # transfers per second of PCIe 2; Intel Xeon E5-2600 (2012) has slots of PCIe 3
 # A place in a file is no address: "text:12", "text:1.12" within a string on line 1
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:([0-9a-f]{2}):([0-9a-f]{2}\.[0-7])")
 
@@ -101,6 +104,9 @@ def _narrow(code: str) -> Evaluate:
                 yield from gap(snapshot, "Pci.width", function.key, Reason.INCOMPLETE, why, _COMPLETE)
         if "speed" in below or (function.max_speed and (function.speed or function.max_speed) < function.max_speed):
             own = f" of {as_transfers(function.max_speed)}" if function.max_speed else ""
+            if _is_old(function):
+                yield _slow_nic(snapshot, function)
+                return
             if not narrow:
                 yield below_own(snapshot, function, "speed")
             why = f"at {as_transfers(function.speed or 0)}{own}; at rest, or where the slot has no more, it is meant so"
@@ -109,6 +115,23 @@ def _narrow(code: str) -> Evaluate:
             )
 
     return evaluate
+
+
+def _is_old(function: Pci) -> bool:
+    """Whether a NIC runs at the speed of slots before PCIe 3. NICs do not lower their speed at rest."""
+    return _kind(function) == "nic" and (function.speed or math.inf) <= _OLD < (function.max_speed or 0.0)
+
+
+def _slow_nic(snapshot: Snapshot, function: Pci) -> Finding:
+    name = function_name(snapshot, function)
+    now, most = as_transfers(function.speed or 0), as_transfers(function.max_speed or 0)
+    return replace(
+        below_own(snapshot, function, "speed"),
+        severity="warning",
+        confidence="likely",
+        message=f"{name} runs at {now} of its {most}, which slots of servers have had for ten years",
+        cause="a slot of the chipset, a setting of the firmware, or a link that trained low",
+    )
 
 
 def _is_called_narrow(function: Pci) -> bool:

@@ -5,6 +5,7 @@ A line is cited as it is written. Its time is the time in front of the message, 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -43,6 +44,7 @@ _EDGE, _MOST = 40, 1 << 16  # lines at each end in which the reader searches for
 _IN_ORDER = (KIND, DOWN, UP, READY, "nvme")  # a later event ends an earlier one
 _PROSE = 1 << 17  # characters: in longer texts, which are logs, nobody writes about faults
 _AHEAD = 200  # characters before a needle in a very long line
+_CONDITION = re.compile(r"[ \t-]{0,40}(?:message|reason): [^\n]{0,400}(?:\n[^\n]{0,200}){0,2}\n[ \t]{0,40}status: \S")
 
 
 class LogLine(Struct, frozen=True):
@@ -118,10 +120,13 @@ def messages(part: Part, of_tool: bool = False) -> Iterator[LogLine]:
 
 
 def is_output(text: str, found: Found, of_tool: bool) -> bool:
-    """Whether the line of a sentence is of a program: a record of JSON, a line of a log, or a row of a tool."""
+    """Whether the line of a sentence is of a program: a record of JSON, the message of a node's condition
+    (gpu_tools/condition_lists.py), a line of a log, or a row of a tool.
+    """
     line = _line(text, found)
     short = not of_tool and row(found.name).short
-    return is_record(line) or is_logged(line) or not (short or is_prose(line))
+    of_condition = _CONDITION.match(text, _start(text, found))
+    return bool(of_condition) or is_record(line) or is_logged(line) or not (short or is_prose(line))
 
 
 def _line(text: str, found: Found) -> str:
