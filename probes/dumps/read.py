@@ -16,7 +16,7 @@ from ..host.host import Host, Unreadable
 from ..kernel_log.messages import catalog, find_messages
 from ..kernel_log.patterns import event_of
 from ..parsing.parsers import shown
-from ..parsing.sentences import is_negated
+from ..parsing.sentences import is_negated, is_record
 from .benchmarks.nccl_commands import read_commands
 from .core.bare_rows import bare_rows
 from .core.clean import clean
@@ -43,6 +43,10 @@ from .registry import READERS
 
 # the part of an XML file before its root element
 _FAULT, _LONGEST_LINE = re.compile(MACROS["fault"]), 400
+# A row of a tool: indented, of a table, a member of JSON, a comment, a count of zero, or a denial
+_ROW = re.compile(
+    r"[\s|{}\[\]\"#*,]|[^\n]{0,200}(?:[:|=]\s*0(?![\w.])|less than|without error)|\W{0,4}[Nn]o\b|[^\n]{0,60}: No\b"
+)
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
 _HEAD = 1 << 16  # characters
 _OF_RATES = ("bandwidth-low", "nic-rate-low", "node-slow")  # codes of sentences that the reader of rates understands
@@ -258,8 +262,8 @@ def _unknown_text(name: str, parts: Sequence[Part], known: int) -> NotChecked:
 def _faults(part: Part) -> Iterator[tuple[int, tuple[str, str]]]:
     """The numbers of lines with a word for a fault that they do not deny, each with its place and text."""
     for number, line in part.lines():
-        found = _FAULT.search(line) if len(line) < _LONGEST_LINE else None
-        if found and not is_negated(line, found.start(), found.end()):
+        found = _FAULT.search(line) if len(line) < _LONGEST_LINE and not _ROW.match(line) else None
+        if found and not is_record(line) and not is_negated(line, found.start(), found.end()):
             yield number, (part.place(number), line)
 
 

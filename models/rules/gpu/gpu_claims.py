@@ -94,12 +94,13 @@ def _claim(snapshot: Snapshot, gpu: Gpu, row: _Row, usual: Support | None) -> Cl
 
 
 def _usual(snapshot: Snapshot, row: _Row) -> Mapping[str | None, Support]:
-    """The value of most GPUs of each product name."""
+    """The value of most GPUs of each product name. If the text names no product, its GPUs are alike (gpu_cohort)."""
     found: dict[str | None, Support] = {}
-    for name, cohort in gpus_by_name(snapshot).items():
+    named = gpus_by_name(snapshot)
+    for name, cohort in named.items():
         values = [getattr(one, row.field) for one in cohort]
         most = strict_majority(values)
-        if name and most is not None:
+        if (name or named.keys() == {None}) and most is not None:
             source = f"{values.count(most)} of {len(cohort)} equal GPUs have {row.word(most)}"
             found[name] = Support("cohort", _ALIKE * most, source)
     return found

@@ -26,6 +26,14 @@ VALUES = {  # of seven devices, and of one
     "Errors": ("no", "yes"),
     "Row remap": ("none", "pending"),
     "Xid errors": ("0", "3"),
+    "busbw (GB/s)": ("370.1", "180.2"),
+    "H2D GB/s": ("54.1", "13.2"),
+    "TFLOPS": ("680", "310"),
+    "Latency us": ("2.1", "19.4"),
+    "step time (s)": ("1.21", "2.38"),
+    "Power limit (W)": ("700", "300"),
+    "Power cap": ("700 W", "300 W"),
+    "Throttle %": ("0", "48"),
 }
 Rows = Sequence[tuple[str, str]]
 LAYOUTS: Mapping[str, Callable[[str, Rows], list[str]]] = {
