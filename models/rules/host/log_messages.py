@@ -43,6 +43,7 @@ _LINKS = ("pcie-link-narrow", "pcie-link-slow")
 # Statements that a state is meant so, and the beginnings of the codes that they concern
 DESIGNED = {
     "by-design-links": ("nvlink-", "bandwidth-low"),
+    "no-nvlink": ("nvlink-",),
     "no-nvlink-bridge": ("nvlink-",),
     "by-design-lanes": ("pcie-link-",),
 }
