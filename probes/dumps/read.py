@@ -43,9 +43,10 @@ from .registry import READERS
 
 # the part of an XML file before its root element
 _FAULT, _LONGEST_LINE = re.compile(MACROS["fault"]), 400
+_MOST_BEHIND = 40  # lines
 # A row of a tool: indented, of a table, a member of JSON, a comment, a count of zero, or a denial
 _ROW = re.compile(
-    r"[\s|{}\[\]\"#*,]|[^\n]{0,200}(?:[:|=]\s*0(?![\w.])|less than|without error)|\W{0,4}[Nn]o\b|[^\n]{0,60}: No\b"
+    r"[\s|{}\[\]\"#*,]|[^\n]{0,200}(?:[:|=}]\s*0(?![\w.])|less than|without error)|\W{0,4}[Nn]o\b|[^\n]{0,60}: No\b"
 )
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
 _HEAD = 1 << 16  # characters
@@ -180,10 +181,13 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
 
 
 def _unread_faults(part: Part, records: Iterable[Record]) -> Iterator[tuple[str, str]]:
-    """The lines with a word for a fault behind the last line that a record of the part cites."""
+    """The lines with a word for a fault behind the last line that a record of the part cites. Many lines are a text of
+    another kind: the help of a tool.
+    """
     cited = {source for one in records for source in _sources(one)}
-    last = max((number for number, _ in part.lines() if part.where(number) in cited), default=None)
-    if last is not None:
+    lines = [number for number, _ in part.lines()]
+    last = max((number for number in lines if part.where(number) in cited), default=None)
+    if last is not None and lines[-1] - last <= _MOST_BEHIND:
         yield from (fault for number, fault in _faults(part) if number > last)
 
 
