@@ -28,6 +28,7 @@ _SOFTWARE = re.compile(r"(?:rxe|siw|lo|docker|veth|br|virbr|bond|team|tun|tap|ca
 _EQUAL = (4, 8, 16)  # ports of a machine of which all are alike; a ninth port may belong to another network
 _FEWEST_WIRED, _FEWEST = 4, 6  # InfiniBand ports, and Ethernet ports with RDMA: some servers leave one without a cable
 _NOT_LINKED = ("Polling", "Disabled", "Sleep", "Down")
+_MOST_NETWORKS = 2  # of a machine: one for jobs, one for storage
 _PAIR = "queue pair"  # the failure of NCCL to connect
 _TENTH, _HALF = 0.1, 0.5
 _FAST, _OF_FABRIC = from_gigabits(25), from_gigabits(100)
@@ -253,23 +254,25 @@ def _is_of(one: Observation, port: Port) -> bool:
 
 
 def _unequal(snapshot: Snapshot) -> list[Port]:
-    """Ports that are up on adapters of one type and have different rates, too few to tell which of them is slow, or one
-    slower port among a number of ports that may belong to two networks.
+    """Ports that may be equal and have different rates: nothing tells which of them is slow. Adapters whose type is
+    not known are compared if they have more rates than the two of a network for jobs and one for storage.
     """
-    kinds: dict[tuple[str, str | None], list[Port]] = {}
+    kinds: dict[tuple[str | None, str | None], list[Port]] = {}
     for port in snapshot.of(Port).values():
         device = snapshot.of(Rdma).get(port.device or "")
-        shown = function_of(snapshot, port) is not None
         kind = "" if port.device is None else device.hca_type if device else None  # "": the text names no adapter
-        if not shown and up(port) and port.rate and kind is not None:
+        if function_of(snapshot, port) is None and up(port) is not False and port.rate:
             kinds.setdefault((kind, port.link_layer), []).append(port)
-    return next((ports for ports in kinds.values() if _is_unclear([port.rate or 0 for port in ports])), [])
+    unclear = (ports for (kind, _), ports in kinds.items() if _is_unclear([port.rate or 0 for port in ports], kind))
+    return next(unclear, [])
 
 
-def _is_unclear(rates: list[float]) -> bool:
-    one_slower = len(set(rates)) == 2 and rates.count(min(rates)) == 1
-    few = len(rates) < _FEWEST_WIRED or (one_slower and len(rates) not in _EQUAL)
-    return few and len(set(rates)) > 1
+def _is_unclear(rates: list[float], kind: str | None) -> bool:
+    different, one_slower = len(set(rates)), rates.count(min(rates)) == 1
+    if kind is None:
+        return different > _MOST_NETWORKS and one_slower
+    decided = different == _MOST_NETWORKS and len(rates) in _EQUAL  # slow() names it
+    return different > 1 and (len(rates) < _FEWEST_WIRED or (one_slower and not decided))
 
 
 def has_unequal(snapshot: Snapshot, node: Node) -> bool:

@@ -54,10 +54,10 @@ def _transfers(value: str) -> str:
 
 # The end of a metric's name, the name of its value in words, and the value in words
 _MEANINGS: Sequence[tuple[re.Pattern[str], str, Callable[[str], str | None]]] = tuple(
-    (re.compile(rf"_(?:{end})"), name, words)
+    (re.compile(rf"(?:^|_)(?:{end})"), name, words)
     for end, name, words in (
         ("physical_state_id|phys_state(?:_id)?", "physical state", _PHYSICAL.get),
-        ("(?:port_|logical_)?state(?:_id)?", "state", _STATES.get),
+        ("(?:infiniband|ib|rdma|hca|port|logical|link)_?(?:port_)?state(?:_id)?", "state", _STATES.get),
         ("carrier|link_up|network_up", "carrier", {"0": "no", "1": "yes"}.get),
         ("rate_bytes_per_second|network_speed_bytes", "rate", _rate),
         ("max_link_width|link_width_max", "pcie max link width", _lanes),
