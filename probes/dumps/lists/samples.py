@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from .item import Cell, Item, Listed, is_device
 
-_NUMBER = r"[0-9.]{1,20}(?:e[+-]?[0-9]{2})?"
+_NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?:e[+-]?[0-9]{2})?"
 _SAMPLE = re.compile(
     r"[ \t>]{0,8}(?P<metric>[a-z][a-zA-Z0-9_:]{3,100})\{(?P<labels>[^}\n]{3,600})\}"
     rf"[ \t]+(?P<value>{_NUMBER})(?:[ \t]+[0-9]{{10,13}})?[ \t]*"
