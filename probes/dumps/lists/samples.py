@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 
-from .item import Cell, Item, Listed, is_device
+from .item import MOST_CELLS, Cell, Item, Listed, is_device
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?:e[+-]?[0-9]{2})?"
 _SAMPLE = re.compile(
@@ -72,17 +73,18 @@ _MEANINGS: Sequence[tuple[re.Pattern[str], str, Callable[[str], str | None]]] = 
 
 def samples(lines: Sequence[str]) -> Iterator[Listed]:
     """The devices of all samples with a value in known words, as one list."""
-    devices: dict[str, list[Cell]] = {}
+    devices: dict[str, dict[tuple[str, str], Cell]] = {}
     numbers: list[int] = []
     for number, line in enumerate(lines):
         found = _SAMPLE.fullmatch(line) if "{" in line else None
         cell = _cell(found, number, line) if found else None
         device = _device(dict(_LABEL.findall(found["labels"]))) if found and cell else None
         if cell and device:
-            devices.setdefault(device, []).append(cell)
+            devices.setdefault(device, {}).setdefault((cell.name, cell.value), cell)  # each scrape has every sample
             numbers.append(number)
-    if devices:
-        yield Listed(numbers[0], numbers[-1] + 1, tuple(Item(name, tuple(cells)) for name, cells in devices.items()))
+    items = tuple(Item(name, tuple(islice(cells.values(), MOST_CELLS))) for name, cells in devices.items())
+    if items:
+        yield Listed(numbers[0], numbers[-1] + 1, items)
 
 
 def _cell(found: re.Match[str], number: int, line: str) -> Cell | None:
