@@ -72,6 +72,8 @@ _BARE = (
     "watts",
     "nvlinks",
 )  # the second number may have no unit
+# What a number without a unit can be
+_POSSIBLE = {"lanes": (1, 2, 4, 8, 12, 16, 32), "generation": (1, 2, 2.5, 3, 4, 5, 6, 7, 8, 16, 32, 64)}
 _ANY_OTHER = ("mtu", "version", "socket", "memories")  # two different numbers are the fault
 _RDMA_MTUS = ("256", "512", "1024", "2048", "4096")  # ibv_devinfo: active_mtu
 _MORE = ("seconds", "celsius")  # more than wanted is the fault
@@ -182,7 +184,8 @@ def _bare(text: str, kind: str, sure: Sequence[_Quantity]) -> Iterator[_Quantity
             start, end = found.span("n")
             own = any(one.start < end and start < one.end for one in sure)
             others = kind != "count" and _compiled(_PLURAL).match(text, end)
-            if not own and not others and number(found["n"]) > 0:
+            possible = _POSSIBLE.get(kind)
+            if not own and not others and number(found["n"]) > 0 and (not possible or number(found["n"]) in possible):
                 yield _Quantity(_scaled_like(kind, number(found["n"]), sure[0]), found["n"], start, end)
 
 

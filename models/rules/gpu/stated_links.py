@@ -13,7 +13,7 @@ from ...facts.records import NotChecked
 from ...facts.units import as_transfers
 from ...inventory.snapshot import Snapshot
 from ...report import Finding, Severity
-from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, place_of, subject_of
+from ..core.gpus import gpu_cohort, gpu_evidence, gpu_name, gpu_product, place_of, subject_of
 from ..core.rule import Rule
 from .gpu_pcie import below_evidence, busy, driver_claim, has_equal, is_hidden, narrower, shows_speed, slower
 
@@ -161,9 +161,16 @@ def _states(*fields: str) -> Callable[[Snapshot, Gpu], bool]:
 
     def where(snapshot: Snapshot, gpu: Gpu) -> bool:
         stated = snapshot.origin == "dumps" and all(getattr(gpu, name) is not None for name in fields)
-        return stated and is_hidden(snapshot, gpu) and gpu.virtualization != "vGPU"
+        known = stated and is_hidden(snapshot, gpu) and gpu.virtualization != "vGPU"
+        return known and not _is_integrated(snapshot, gpu)
 
     return where
+
+
+def _is_integrated(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Whether the GPU shares the memory of its processor (GB10): no slot is between them, and the driver shows x1."""
+    shown = [gpu] if gpu.name else snapshot.of(Gpu).values()
+    return any((product := gpu_product(snapshot, one)) and product.memory_kind == "lpddr" for one in shown)
 
 
 _has_speeds = _states("pcie_speed", "pcie_max_speed")

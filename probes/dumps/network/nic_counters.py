@@ -37,7 +37,7 @@ _IBDIAGNET = (
     "(?:symbol_error|link_error_recovery|link_downed|link_down)_counter(?:_extended)?",
     "port_rcv_(?:remote_physical_)?errors(?:_extended)?",
 )
-_COMMAND = r"[^\n]{0,120}\bethtool (?:-S|--statistics) [a-z][\w.-]{1,30}[ \t]*$"
+_COMMAND = r"[^\n]{0,120}\bethtool (?:-S|--statistics) [a-z][\w.-]{1,30}[ \t]*(?:\|[^\n]{0,80})?$"
 _HEADING = (
     r"NIC statistics(?: for [\w.-]{1,30})?:[ \t]*$|\# Port(?: extended|RcvErrorDetails)? counters: (?:Lid \d|DR path )"
 )
@@ -46,7 +46,8 @@ BEGIN = (
     rf"|{begins(_PERFQUERY, '[0-9]|0x')}|{begins(_IBDIAGNET, '[0-9]|0x')})"
 )
 _NAMED = re.compile(
-    r"(?:\bethtool (?:-S|--statistics) (?P<device>[a-z][\w.-]{1,30})\s*$|NIC statistics for (?P<other>[\w.-]{1,30}):)"
+    r"(?:\bethtool (?:-S|--statistics) (?P<device>[a-z][\w.-]{1,30})\s*(?:\|.{0,80})?$"
+    r"|NIC statistics for (?P<other>[\w.-]{1,30}):)"
 )
 _NEW = re.compile(
     r"NIC statistics:|\# Port(?: extended|RcvErrorDetails)? counters: (?:Lid (?P<lid>\d{1,5}) port (?P<port>\d{1,3}))?"
