@@ -127,7 +127,8 @@ _OF_AER = (
 )
 _LOGGED = (
     r"\[(?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|CRITICAL)\]|"
-    rf"^NVIDIA-SMI has failed|^[>\s]{0, 8}\$ |\bReturn: |\bAER: {_OF_AER}|"
+    r"^NVIDIA-SMI has failed|^[>\s]{0,8}\$ |\bReturn: |"
+    rf"\bAER: {_OF_AER}|"
     r"\w\([^()\s]{1,60}\) failed: |^(?:srun|mpirun|torchrun|\./)\S{0,20} "
     r"|\bNVML: Unable to |^[a-z][\w-]{1,20} [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: |"
     r"\bkernel: ?\[ {0,8}\d|^(?:<\d{1,3}>)?\[ {0,8}\d{1,7}\.\d{3,6}\]|^\S{3} [ \d]\d \S{8} \S{1,60} \S{1,40}: "
