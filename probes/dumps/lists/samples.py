@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
+from ....models.facts.units import as_gigabits, as_transfers
 from .item import MOST_CELLS, Cell, Item, Listed, is_device
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?:e[+-]?[0-9]{2})?"
@@ -38,7 +39,7 @@ _PHYSICAL = {"2": "Polling", "3": "Disabled", "5": "LinkUp"}  # IBTA specificati
 
 
 def _rate(value: str) -> str:
-    return f"{float(value) * 8 / 1e9:g} Gb/s"
+    return as_gigabits(float(value))
 
 
 def _lanes(value: str) -> str:
@@ -50,7 +51,7 @@ def _generation(value: str) -> str:
 
 
 def _transfers(value: str) -> str:
-    return f"{float(value) / 1e9:g} GT/s"
+    return as_transfers(float(value))
 
 
 # The end of a metric's name, the name of its value in words, and the value in words
