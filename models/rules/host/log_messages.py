@@ -46,7 +46,6 @@ DESIGNED = {
     "no-nvlink": ("nvlink-",),
     "no-nvlink-bridge": ("nvlink-",),
     "by-design-lanes": ("pcie-link-",),
-    "mig-divisions": ("gpu-missing",),
 }
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 
