@@ -48,10 +48,10 @@ def verdict(
     if "warning" in grave:
         return "degraded"
     unexplained = any(one.case == UNEXPLAINED for one in active)
-    return "unknown" if unexplained or any(is_unsure(one, origin) for one in unread) else "ok"
+    return "unknown" if unexplained or any(_is_unsure(one, origin) for one in unread) else "ok"
 
 
-def is_unsure(gap: NotChecked, origin: Origin) -> bool:
+def _is_unsure(gap: NotChecked, origin: Origin) -> bool:
     """Whether what was not checked prevents ok."""
     return gap.reason in _UNSURE or _is_strange(gap, origin)
 

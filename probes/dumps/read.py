@@ -41,13 +41,13 @@ from .pci.link_halves import with_halves
 from .pci.link_heads import with_heads
 from .registry import READERS
 
-# the part of an XML file before its root element
 _FAULT, _LONGEST_LINE = re.compile(MACROS["fault"]), 400
 _MOST_BEHIND = 40  # lines
 # A row of a tool: indented, of a table, a member of JSON, a comment, a count of zero, or a denial
 _ROW = re.compile(
     r"[\s|{}\[\]\"#*,]|[^\n]{0,200}(?:[:|=}]\s*0(?![\w.])|less than|without error)|\W{0,4}[Nn]o\b|[^\n]{0,60}: No\b"
 )
+# the part of an XML file before its root element
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
 _HEAD = 1 << 16  # characters
 _OF_RATES = ("bandwidth-low", "nic-rate-low", "node-slow")  # codes of sentences that the reader of rates understands

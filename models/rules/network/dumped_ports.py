@@ -129,14 +129,14 @@ def _is_down(port: AnyPort, message: str, basis: Basis | None = None, expected_s
 def _asks(snapshot: Snapshot, port: AnyPort) -> bool:
     """Whether a text asks about the port: it has RDMA, or the text shows no network device that is up."""
     if isinstance(port, Port):
-        return not is_told(snapshot, port)
+        return not has_message(snapshot, port)
     return not any(up(one) for one in snapshot.of(Net).values())
 
 
-def is_told(snapshot: Snapshot, port: Port) -> bool:
+def has_message(snapshot: Snapshot, port: Port) -> bool:
     """Whether a message says that the port is down. It is a finding of its own."""
-    told = events_about(snapshot, port.device or "", "message")
-    return any(message(one.name or "").code == "nic-port-down" for one in told)
+    about = events_about(snapshot, port.device or "", "message")
+    return any(message(one.name or "").code == "nic-port-down" for one in about)
 
 
 def unconnected(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:

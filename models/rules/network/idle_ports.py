@@ -30,7 +30,7 @@ def _down(snapshot: Snapshot) -> list[Port]:
     """
     states = {key: _is_up(snapshot, port) for key, port in snapshot.of(Port).items()}
     down = [snapshot.of(Port)[key] for key, state in states.items() if state is False]
-    down = [port for port in down if not dumped_ports.is_told(snapshot, port)]
+    down = [port for port in down if not dumped_ports.has_message(snapshot, port)]
     known = sum(state is not None for state in states.values())
     nameless = all(port.link_layer is None for port in snapshot.of(Port).values())
     return down if 2 * len(down) > known or (nameless and len(down) == 1 and known >= _SEVERAL) else []
