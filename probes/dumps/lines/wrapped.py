@@ -18,7 +18,7 @@ from .prefixes import layers
 from .shapes import shape
 from .table_rows import continued
 
-_NARROWEST, _WIDEST, _WIDEST_MAIL = 60, 400, 80  # columns
+_NARROWEST, _WIDEST, _WIDEST_MAIL = 60, 400, 100  # columns
 LONGEST = 1 << 16  # characters of a text from a terminal or a mail
 _FEWEST, _SHARE = 2, 0.2  # different lines that are cut within a word, and their share: they show a wrapped text
 _USUAL = (80, 120, 132, 160)  # columns of terminals
@@ -31,6 +31,14 @@ _REGISTER = re.compile(r"[ ]{1,40}(?:Dev|Lnk|Slt)(?:Cap|Ctl|Sta)2?:")  # lspci
 _SHORTEST_SOFT, _LONGEST_SOFT = 73, 76  # characters of a line that ends in "=" (RFC 2045, 6.7)
 _ESCAPED = re.compile(r"=(?:3D|09|C2=A0|20$)", re.MULTILINE)  # an equals sign or a blank in such a mail
 _EDGES, _OPENS = ("|", "+"), ("{", "[", "<")  # of a table; of JSON and XML
+_QUOTED = re.compile(r"(?:> ?){0,8}")
+# A line of a kernel log: its time, or the driver and the device
+_LOGGED = re.compile(
+    r"[ \t]{0,8}(?:\[[ ]{0,8}[0-9]{1,9}\.[0-9]{6}\]|[A-Z][a-z]{2} [ 0-3]?[0-9] [0-9:]{8} \S{1,60} kernel: "
+    r"|[a-z][\w-]{1,30} [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: )"
+)
+_REST = re.compile(r"[ \t]{0,8}[\w\[({\"'<-](?![_=*-]{2})")  # no rule, fence or row
+_NARROWEST_MAIL = 66  # columns
 
 
 class Joined(NamedTuple):
@@ -52,7 +60,10 @@ def joined(text: str) -> Iterator[Joined]:
     if soft or escaped:
         whole = _join([line[:-1] if number in soft else line for number, line in enumerate(lines)], soft, "", 1, end)
         trust = 2 if soft or escaped >= _FEWEST else 1
-        yield Joined("\n".join(map(_of_mail, whole.text.split("\n"))), whole.origin, trust)
+        mail = Joined("\n".join(map(_of_mail, whole.text.split("\n"))), whole.origin, trust)
+        inner = next(_logged(mail.text.split("\n")), None)
+        yield Joined(inner.text, [mail.origin[number] for number in inner.origin], trust) if inner else mail
+    yield from _logged(lines, end)
     width = max(map(len, lines))
     rows, closed = continued(lines) if "|" in text else (set[int](), False)
     if rows:
@@ -75,6 +86,33 @@ def joined(text: str) -> Iterator[Joined]:
     if len(edged := _edged(lines)) >= _FEWEST and not edged <= full:
         yield _join(lines, edged, " ", 2, end)
     yield from (*at_width, *by_words) if trust or width >= min(_USUAL) else (*by_words, *at_width)
+
+
+def _logged(lines: Sequence[str], end: str = "") -> Iterator[Joined]:
+    """The lines with the rest of each line of a kernel log whose next word did not fit into the width of a mail.
+
+    The rest has no time and no device of its own. A sentence behind the log can look like a rest, so few of them are
+    not certain.
+    """
+    quotes = [_QUOTED.match(line)[0] for line in lines]  # type: ignore[index]  # it matches an empty text, too
+    plain = [line[len(quote) :] for line, quote in zip(lines, quotes, strict=True)]
+    broken, is_open = set[int](), False
+    for number, (line, following) in enumerate(pairwise(plain)):
+        is_open = is_open or _LOGGED.match(line) is not None
+        is_open = is_open and quotes[number] == quotes[number + 1] and len(lines[number]) <= _WIDEST_MAIL
+        is_open = is_open and _REST.match(following) is not None and not _LOGGED.match(following)
+        if is_open:
+            broken.add(number)
+    width = max((len(lines[number]) for number in broken), default=0)
+    broken = {number for number in broken if _is_full(lines[number], plain[number + 1], max(width, _NARROWEST_MAIL))}
+    if broken:
+        rests = [line.lstrip() if number - 1 in broken else lines[number] for number, line in enumerate(plain)]
+        yield _join(rests, broken, " ", 2 if len(broken) > _FEWEST else 1, end)
+
+
+def _is_full(line: str, following: str, width: int) -> bool:
+    """Whether the first word of the next line does not fit behind this line."""
+    return len(line) + 1 + len(following.lstrip().split(" ", 1)[0]) > width
 
 
 def _soft(lines: Sequence[str]) -> set[int]:
@@ -168,8 +206,8 @@ def _edged(lines: Sequence[str]) -> set[int]:
 
 def _does_not_fit(line: str, following: str, width: int) -> bool:
     """Whether the first word of the next line does not fit behind this line."""
-    word = "" if following[:1].isspace() else following.split(" ", 1)[0]
-    return bool(word) and " " in line.strip() and len(line) + 1 + len(word) > width
+    begins = bool(following) and not following[:1].isspace()
+    return begins and " " in line.strip() and _is_full(line, following, width)
 
 
 def _join(lines: Sequence[str], continued: Set[int], between: str, trust: int, end: str) -> Joined:
