@@ -20,6 +20,7 @@ from ..notes.device_fields import FIELDS, GPU_CLASS, add_fact, add_nic_link, key
 from ..notes.statement import Statement, statement
 from ..notes.words import DEVICES, MARK, spelled, words
 from .blocks import blocks
+from .counter_samples import counted, counter_records
 from .differences import odd_cells
 from .item import NAMING, Cell, Item, Listed, device_in, device_kind, is_product
 from .objects import objects
@@ -55,6 +56,9 @@ def found_lists(part: Part) -> Iterator[Listed]:
 def find(part: Part) -> Iterator[tuple[int, int]]:
     """The first line of each list, and the line behind its last one (from 0)."""
     yield from ((listed.first, listed.end) for listed in found_lists(part))
+    numbers = [sample.number for sample, *_ in counted(part.text.split("\n"))]
+    if numbers:
+        yield numbers[0], numbers[-1] + 1
 
 
 def read(part: Part) -> Iterator[Record]:
@@ -67,6 +71,7 @@ def read(part: Part) -> Iterator[Record]:
                 if not _take(found, part, item, cell) and (_is_marked(cell) or cell in odd):
                     unclear.setdefault(cell.number, cell)
     yield from found.records()
+    yield from counter_records(part)
     for cell in list(unclear.values())[:1]:
         more = f" and {len(unclear) - 1} more" if len(unclear) > 1 else ""
         yield NotChecked(

@@ -44,3 +44,39 @@ def test_counters_and_other_devices_are_left_out() -> None:
     text = 'node_network_receive_bytes_total{device="eth0"} 4.1e+12\nnode_load1{job="node"} 1.5\n'
     assert report_of(text).findings == ()
     assert report_of(text).verdict == "unknown"
+
+
+COUNTERS = {  # names of node_exporter and of sysfs: a count that is too high, and the code
+    "port_errors_received_total": (5000, "nic-errors"),
+    "port_rcv_errors": (5000, "nic-errors"),
+    "symbol_error": (5000, "nic-errors"),
+    "link_error_recovery_total": (5000, "nic-errors"),
+    "local_link_integrity_errors_total": (5000, "nic-errors"),
+    "excessive_buffer_overrun_errors": (5000, "nic-errors"),
+    "link_downed_total": (25, "nic-port-flapping"),
+    "port_xmit_discards": (90000, "nic-congestion"),
+}
+FORMS = {
+    "Prometheus": 'node_infiniband_{name}{{device="mlx5_{number}",port="1"}} {value}',
+    "InfluxDB": "infiniband,device=mlx5_{number},host=n7,port=1 rate=0i,{name}={value}i 1767000000000000000",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", COUNTERS)
+def test_the_port_with_a_high_counter_is_named(form: str, name: str) -> None:
+    most, code = COUNTERS[name]
+
+    def text(value: int) -> str:
+        values = [value if number == 2 else 0 for number in range(4)]
+        lines = (FORMS[form].format(name=name, number=number, value=value) for number, value in enumerate(values))
+        return "\n".join(lines)
+
+    assert (code, "mlx5_2/1") in {(one.code, one.subject) for one in report_of(text(most)).findings}
+    assert report_of(text(0)).findings == ()
+    assert report_of(text(0)).verdict == "ok"
+
+
+def test_traffic_alone_is_no_evidence() -> None:
+    text = 'node_infiniband_port_data_received_bytes_total{device="mlx5_2",port="1"} 4.1e+12\n'
+    assert report_of(text).verdict == "unknown"
