@@ -170,4 +170,5 @@ def _identity(event: Event) -> tuple[Any, ...]:
     """Return the fields that identify equal events. Their text is the event's key."""
     grade = {True: "fatal", False: "mild", None: None}[event.fatal]
     link = None if event.link is None else f"link{event.link}"
-    return (event.kind, event.code, event.subject, event.name, link, grade, event.port)
+    rate = None if event.rate is None else f"{event.rate:.0f}"  # a link that comes back can be slower than before
+    return (event.kind, event.code, event.subject, event.name, link, grade, event.port, rate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from ...facts.records import NotChecked
 from ...facts.units import as_gigabytes
 from ...inventory.snapshot import Snapshot
 from ...report import COHORT, SEVERITIES, Finding, Severity
-from ..core.log_history import event_evidence, events, has_events, is_history, since, times
+from ..core.log_history import event_evidence, events, has_events, is_history, is_later, since, times
 from ..core.rule import Rule
 from ..core.wording import function_name, location
 from ..pcie.left_out_events import left_out, with_left_out
@@ -186,29 +186,53 @@ def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     device's link: other rules compare the present link with equal links.
     """
     ports: dict[str, list[Event]] = defaultdict(list)
-    for event in events(snapshot, "pcie limited"):
-        if event.port and event.rate and event.able and not _seen(snapshot, node, event):
-            ports[event.port].append(event)
+    every = [one for one in events(snapshot, "pcie limited") if one.port and one.rate and one.able]
+    for event in _latest(every):
+        if not _seen(snapshot, node, event):
+            ports[event.port or ""].append(event)
     for port, found in ports.items():
         worst = min(found, key=lambda one: (one.rate or 0.0) / (one.able or 1.0))
-        better = _better(snapshot, worst)
+        better, before = _better(snapshot, worst), _before(every, worst)
         yield Finding(
             code="pcie-path-bottleneck",
-            severity=_limit_severity(snapshot, worst, better),
-            confidence="likely" if better else "possible",
+            severity=_limit_severity(snapshot, worst, better) if not before else "warning",
+            confidence="likely" if better or before else "possible",
             subject=port,
             subject_name=function_name(snapshot, snapshot.of(Pci)[port]) if port in snapshot.of(Pci) else None,
             message=f"the link at {port} left {', '.join(str(one.subject) for one in found)} "
             f"{as_gigabytes(worst.rate or 0)} of {as_gigabytes(worst.able or 0)} when the kernel found it"
-            + (f"; {better} equal devices have more" if better else "; many machines are built that way"),
+            + _beside(better, before),
             expected=worst.able,
             observed=worst.rate,
             unit="bytes_per_second",
             basis=COHORT if better else "capability",
             expected_source=f"{better} other devices of the same kind" if better else f"what {worst.subject} supports",
-            cause="a link that trained below what it can do" if better else "a slot or a switch of an older generation",
+            cause="a link that trained below what it can do"
+            if better or before
+            else "a slot or a switch of an older generation",
             evidence=tuple(event_evidence(one) for one in found),
         )
+
+
+def _latest(found: Iterable[Event]) -> Iterable[Event]:
+    """The last of the events of each device: its link can come back with another speed."""
+    last: dict[str | None, Event] = {}
+    for one in found:
+        if one.subject not in last or is_later(one, last[one.subject]):
+            last[one.subject] = one
+    return last.values()
+
+
+def _before(found: Sequence[Event], worst: Event) -> float | None:
+    """The rate that the same link had earlier in the log, if it was higher."""
+    rates = [one.rate or 0.0 for one in found if (one.subject, one.port) == (worst.subject, worst.port)]
+    return max((rate for rate in rates if rate > (worst.rate or 0.0)), default=None)
+
+
+def _beside(better: int, before: float | None) -> str:
+    if before:
+        return f"; earlier it was {as_gigabytes(before)}"
+    return f"; {better} equal devices have more" if better else "; many machines are built that way"
 
 
 def _seen(snapshot: Snapshot, node: Node, event: Event) -> bool:
@@ -248,7 +272,7 @@ def _better(snapshot: Snapshot, event: Event) -> int:
         for other in snapshot.of(Pci).values()
         if (other.vendor, other.device) == (function.vendor, function.device) and other.key != function.key
     ]
-    rates = {one.subject: one.rate for one in events(snapshot, "pcie limited")}
+    rates = {one.subject: one.rate for one in _latest(events(snapshot, "pcie limited"))}
     better = [key for key in cohort if (rates.get(key) or float("inf")) > (event.rate or 0.0)]
     return len(better) if 2 * len(better) > len(cohort) else 0
 

@@ -240,7 +240,7 @@ LINES: list[tuple[str, dict[str, object]]] = [
         "pci 0000:41:00.0: 126.016 Gb/s available PCIe bandwidth, limited by 16.0 GT/s PCIe x8 link at 0000:3f:01.0 "
         "(capable of 504.112 Gb/s with 32.0 GT/s PCIe x16 link)",
         {
-            "key": "pcie limited 0000:41:00.0 0000:3f:01.0",
+            "key": "pcie limited 0000:41:00.0 0000:3f:01.0 15752000000",
             "kind": "pcie limited",
             "subject": "0000:41:00.0",
             "port": "0000:3f:01.0",
