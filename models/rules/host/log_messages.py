@@ -205,7 +205,7 @@ def _cleared(snapshot: Snapshot, event: Event) -> str | None:
     others = events(snapshot, _KIND)
     enders = _enders(event.name or "", frozenset(one.name or "" for one in others))
     later = (one for one in others if one.name in enders and one.subject == event.subject and is_later(one, event))
-    found = next(later, None)
+    found = next((one for one in later if _values(one).get("bar") == _values(event).get("bar")), None)
     return f"later, the log says: {message(found.name or '').meaning.format_map(_values(found))}" if found else None
 
 
