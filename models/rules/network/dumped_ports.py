@@ -20,6 +20,7 @@ from ...report import COHORT, Basis, Finding, Severity
 from ..core.log_history import events_about
 from ..core.rule import Rule
 from ..core.wording import cited, gap, titled
+from .port_roles import is_unconfigured
 from .port_state import had_address
 from .ports import AnyPort, function_of, real, up
 
@@ -95,14 +96,12 @@ def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
     others, name = _others(snapshot, port), port.key
     if why := had_address(port):
         yield _is_down(port, f"{titled(port)} is down; {why}", basis="baseline", expected_source=why)
+    elif isinstance(port, Port) and is_unconfigured(port):
+        why = "its link is up, and no subnet manager has configured it"
+        yield _is_down(port, f"{titled(port)} is in the state {port.state}: {why}", "capability", why)
     elif one_of_several(snapshot, port) and all(up(one) is True for one in others):
         cohort = f"{len(others)} others of this kind"
-        found = _is_down(
-            port,
-            f"port {name} is down; the {cohort} are up",
-            basis=COHORT,
-            expected_source=f"{cohort} in the same text",
-        )
+        found = _is_down(port, f"port {name} is down; the {cohort} are up", COHORT, f"{cohort} in the same text")
         yield replace(found, subject=_with_device(snapshot, port))
     elif _asks(snapshot, port) and not (is_blamed(snapshot, port) and any(unconnected(snapshot, port))):
         found = _is_down(port, f"port {name} is down; nothing says that a cable belongs there")

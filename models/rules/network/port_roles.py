@@ -40,7 +40,7 @@ def role_of(snapshot: Snapshot, port: AnyPort) -> Role | None:
     names = [port.key, *([port.device or ""] if isinstance(port, Port) else [])]
     if any(fnmatchcase(name, pattern) for name in names for pattern in snapshot.site.fabric):
         return Role("site", "the site file names it as fabric", "critical")
-    if isinstance(port, Port) and port.link_layer == "InfiniBand" and _is_unconfigured(port):
+    if isinstance(port, Port) and is_unconfigured(port):
         return Role("capability", "its cable is in and its link up: no subnet manager has configured it", "critical")
     item = earlier_item(snapshot, "port", port.key)
     if item and item.accepted and item.state == UP:
@@ -148,6 +148,12 @@ def _adapters(snapshot: Snapshot) -> Counter[object]:
     return Counter(product(snapshot, port, numbered=False) for port in first.values())
 
 
-def _is_unconfigured(port: Port) -> bool:
-    """Whether the port waits for a subnet manager. Until then virtual functions are DOWN, others INIT."""
-    return port.physical_state == "LinkUp" and port.state in ("INIT", "ARMED", "DOWN")
+def is_unconfigured(port: Port) -> bool:
+    """Whether the port waits for a subnet manager. Until then virtual functions are DOWN, others INIT.
+
+    INIT and ARMED say that the link is up (IBTA specification 1, 7.2.7).
+    """
+    if port.physical_state is None:
+        return port.state in ("INIT", "ARMED") and port.link_layer != "Ethernet"
+    is_linked = port.physical_state == "LinkUp" and port.link_layer == "InfiniBand"
+    return is_linked and port.state in ("INIT", "ARMED", "DOWN")

@@ -73,7 +73,7 @@ def read(part: Part) -> Iterator[Record]:
         yield NotChecked(
             what="dump",
             subject=part.file,
-            reason=Reason.UNREADABLE,
+            reason=Reason.INCOMPLETE,
             path=part.where(unclear[0]),
             detail=f"line {part.place(unclear[0])}{more} of a list of devices: not understood",
             how=_HOW,
