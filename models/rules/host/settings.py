@@ -12,7 +12,7 @@ from ...facts.pci_classes import AMD, NVIDIA
 from ...facts.records import NotChecked
 from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot, once_per_snapshot
-from ...report import Finding
+from ...report import SEVERITIES, Finding
 from ..core.gpus import gpu_product
 from ..core.rule import Rule
 from ..pcie.direct_paths import (
@@ -138,7 +138,7 @@ def evaluate(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChec
     value = " and ".join(wrong_values(row, setting))
     yield Finding(
         code=row.code or "",
-        severity=row.severity,
+        severity=min((its.severity for _, its in wrong), key=SEVERITIES.index),
         subject="node",
         fact=texts[0].partition(": ")[0] + (f", and {len(texts) - 1} more" if texts[1:] else ""),
         message="; ".join(texts),

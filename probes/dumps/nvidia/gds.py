@@ -43,6 +43,11 @@ _GPU = re.compile(
     r"\s*GPU index (?P<number>\d{1,4}) (?P<name>\S.*?)(?: bar:1 bar size \(MiB\):(?P<bar>\d{1,9}))? "
     r"(?:supports|does not support) GDS\b(?:, IOMMU State: (?P<iommu>Disabled|Enabled|Pass-through or Enabled))?.*"
 )
+# A file system or a kind of disks
+_STORAGE = re.compile(
+    r"\s*(?P<kind>[A-Z][\w ]{1,24}?)[ ]{1,20}: (?P<mode>Supported|Unsupported|compat|nvfs|p2pdma|c2c)\s*"
+)
+_FEWEST_KINDS = 4  # gdscheck lists at least these
 _FACTS = {
     "module": re.compile(r"\s*nvidia_fs version: +\d.*"),
     # NVMe drives by PCI peer-to-peer DMA, or by nvidia-fs
@@ -54,6 +59,7 @@ _FACTS = {
     "open": re.compile(r"\s*Nvidia Driver Info Status: .*\bNvidia Open Driver Installed\b.*"),
     "cuda": re.compile(r"\s*Cuda Driver Version Installed: +(?P<cuda>\d{4,6})\s*"),
     "platform": re.compile(r"\s*Platform: (?P<product>\S.*?), Arch: \w+\(Linux (?P<kernel>[\w.+-]{3,80})\)\s*"),
+    "falls back": re.compile(r"\s*properties\.use_compat_mode : (?P<falls_back>true|false)\s*"),
     "acs": re.compile(
         r"\s*Found ACS enabled for switch (?P<domain>[0-9a-f]{4}:)?(?P<place>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s*"
     ),
@@ -73,6 +79,7 @@ def read(part: Part) -> Iterator[Record]:
         for kind, form in _FACTS.items():
             if found := form.fullmatch(line):
                 _take(fields, kind, found, part.cite(number, line))
+    _storage(fields, part)
     if iommus and all(state == "disabled" for state, _ in iommus):
         fields.add(Setting, "iommu", iommus[0][1], value="disabled")
     yield from fields.records()
@@ -84,6 +91,8 @@ def _take(fields: FactCollector, kind: str, found: re.Match[str], cite: Evidence
         fields.add(Setting, "gds_module", cite, value="nvidia_fs")
     elif kind == "nvme":
         fields.add(Setting, "gds_nvme_p2pdma" if found["direct"] else "gds_nvme", cite, value=found["mode"])
+    elif kind == "falls back":
+        fields.add(Setting, "gds_compat_mode", cite, value=found["falls_back"])
     elif kind == "open":
         fields.add(Setting, "kernel_module", cite, value="Open Kernel Module")
     elif kind == "cuda":
@@ -115,6 +124,16 @@ def _take(fields: FactCollector, kind: str, found: re.Match[str], cite: Evidence
         fields.not_checked.append(
             NotChecked(what="IOMMU", subject="node", reason=Reason.OTHER, path=cite.source, detail=why, how=how)
         )
+
+
+def _storage(fields: FactCollector, part: Part) -> None:
+    """The setting gds_storage: whether any kind of storage is supported, if the list is long enough to say so."""
+    kinds = [
+        (part.cite(number, line), row["mode"]) for number, line in part.lines() if (row := _STORAGE.fullmatch(line))
+    ]
+    if len(kinds) >= _FEWEST_KINDS:
+        supported = any(mode != "Unsupported" for _, mode in kinds)
+        fields.add(Setting, "gds_storage", kinds[0][0], value="some" if supported else "none")
 
 
 def _ports(fields: FactCollector, up: int, down: int, cite: Evidence) -> None:
