@@ -24,16 +24,18 @@ _BEHIND = (  # "the GPU is lost, not detected by nvidia-smi" says the fault agai
     r"|now|already|since)[ ]){0,3}(?:cleared|resolved|fixed|repaired)\b"
 )
 _WITHIN = rf"[:=?|][ \t]{{0,8}}({_STATE})[ .|)]{{0,4}}$"  # in what was matched
-_ENDS = r"[.?!](?=[\s\"'`*)]|$)|\n|\|(?! grep| ?(?:no|none|false|never|0|not \w{2,12}) ?\|)"
+_ENDS = r"[.?!](?=[\s\"'`*)]|$)|[\u3002\uff01\uff1f]|\n|\|(?! grep| ?(?:no|none|false|never|0|not \w{2,12}) ?\|)"
 _CLAUSE = (
-    r";|[,:]\s|\s[-\u2013\u2014]+\s|\u2014|\b(?:but|and yet|while|whereas|although|though|because|since|so that"
-    r"|therefore|and (?:the|it|we|all|its|every))\b"
+    r";|[,:]\s|[\uff0c\uff1b\uff1a]|\s[-\u2013\u2014]+\s|\u2014|\b(?:but|and yet|while|whereas|although|though|because|since"
+    r"|so that|therefore|and (?:the|it|we|all|its|every))\b"
 )
 _NOT = (
-    r"(?<![\w-])(?:no|not|never|without|none of|neither|nor|zero|nothing|nobody|rarely|hardly)(?![\w-])|n['\u2019]t\b"
+    r"(?<![\w-])(?:no|not|never|without|none of|neither|nor|zero|nothing|nobody|rarely|hardly|kein\w{0,2}|nicht"
+    r"|\u043d\u0435|\u043d\u0435\u0442|\u0431\u0435\u0437)(?![\w-])|n['\u2019]t\b|\u6ca1\u6709|\u5e76\u672a"
 )
 _SUPPOSED = (  # before the fault
-    r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can(?!['\u2019]t)|in case|supposed?|suppose|imagine"
+    r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|(?<!you )(?<!we )can(?!['\u2019]t)|in case|supposed?"
+    r"|(?:you|we) can(?! (?:clearly |also )?see\b)(?!['\u2019]t)|suppose|imagine"
     r"|e\.g\.?|for example|such as|make sure|ensure|verify|avoid|prevent|how to|to (?:see|test|check)"
     r"|as soon as (?:an?|any)|means? that|is defined|(?:check|detect)(?:s|ing)? (?:if|that|when|whether|for)"
     r"|when(?:ever)? (?:an?|any|the|your|it|they|\w{0,12} ?$)|once (?:an?|the|it)|each time|every time"
@@ -135,7 +137,8 @@ _LOGGED = (
     r"|^\S{1,40}:\d{1,8}:\d{1,8} \["
 )
 _MEMBER = r"\"[ ]?:[ ]?[\"\[{0-9tfn]"
-_WORDS = r"(?<![\w.])[A-Za-z][a-z']{0,14}(?![\w])"
+_WORDS = r"(?<![\w.])[A-Za-z\u00c0-\u024f\u0400-\u04ff][a-z'\u00c0-\u024f\u0400-\u04ff]{0,14}(?![\w])"
+_WITHOUT_BLANKS = r"(?:[\u3040-\u30ff\u4e00-\u9fff]{2}.{0,40}?){2}"  # Chinese and Japanese
 _LITTLE = (
     r"(?<!\w)(?:for|to|in|from|by|all|not|no|does|shows?|prints?|says?|every|so|the|an?|is|are|was|were|has|have|had"
     r"|on|of|with|but|and|our|we|I|my|this|that|only|since|after|it|at|der|die|das|ist|auf|und|le|la|est|des|el"
@@ -190,7 +193,8 @@ def is_prose(line: str) -> bool:
 def is_sentence(text: str) -> bool:
     """Whether a text has the words of a sentence: "md0 is degraded", but no row of a tool and no name with a value."""
     words, little = (ignoring_case(one).findall(text) for one in (_WORDS, _LITTLE))
-    return not ignoring_case(_TABLE).search(text.strip()) and (len(words) > 2 or (len(words) > 1 and bool(little)))
+    enough = len(words) > 2 or (len(words) > 1 and bool(little)) or bool(ignoring_case(_WITHOUT_BLANKS).search(text))
+    return enough and not ignoring_case(_TABLE).search(text.strip())
 
 
 def sentences(line: str) -> Iterator[tuple[int, str]]:

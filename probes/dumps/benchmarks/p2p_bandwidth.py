@@ -22,9 +22,10 @@ from ..core.matrix import implied_gpus
 from ..core.part import Part
 from ..core.tables import Case, Line, Tool, read_tool
 
+_SAID = r"(?:[^\n]{0,300}[.:!?)] )?"  # a sentence before the title of a matrix
 BEGIN = (
     r"^[ \t]*(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth Latency Test\]|P2P Connectivity Matrix"
-    r"|(?:Unid|Bid)irectional [Pp]2[Pp]=(?:Ena|Disa)bled [Bb]andwidth |[Pp]2[Pp]=(?:Ena|Disa)bled Latency "
+    rf"|{_SAID}(?:Unid|Bid)irectional [Pp]2[Pp]=(?:Ena|Disa)bled [Bb]andwidth |[Pp]2[Pp]=(?:Ena|Disa)bled Latency "
     r"|Device: \d{1,4}, .{1,100}, pciBusID: |Device=\d{1,4} CAN(?:NOT)? Access Peer Device"
     r"|(?:> )?Peer access from .{1,100}\(GPU\d{1,3}\) ->"
     r"|(?:[|][ \t]*)?D\\D(?:[ \t|]+[0-9]{1,3}){2,64}[ \t|]*$)"
@@ -37,7 +38,7 @@ _TOOL = Tool(
             r"pciDeviceID: (?P<slot>[0-9a-f]{1,2}), pciDomainID: ?(?P<domain>[0-9a-f]{1,8})"
         ),
         Line(
-            r"(?P<flow>Unid|Bid)irectional [Pp]2[Pp]=(?P<peers>Ena|Disa)bled [Bb]andwidth "
+            _SAID + r"(?P<flow>Unid|Bid)irectional [Pp]2[Pp]=(?P<peers>Ena|Disa)bled [Bb]andwidth "
             r"(?:\(P2P (?P<by>Writes|Reads)\) )?[Mm]atrix \(GB/s\)",  # busGrind writes "p2p"
             forgets=("by",),
             matrix=True,

@@ -24,7 +24,7 @@ _KINDS: Mapping[str, str] = {
     "nvswitch": r"nvswitch",
     "heat": r"thermal|temperature|slow-?down|throttl|power",
     "count": r"gpu[-_]?(?:count|lost|missing)|fallen|off[-_]?the[-_]?bus|off_bus",
-    "port": r"infiniband|ethernet|(?<![a-z])nic|(?<![a-z])ib(?![a-z])|rdma|roce|mellanox|link[-_]?flap",
+    "port": r"infiniband|ethernet|(?<![a-z])nic|(?<![a-z])ib(?![a-z])|rdma|(?<![a-z])roce|mellanox|link[-_]?flap",
     "pcie": r"pci",
     "driver": r"driver|nvml|inforom|dcgm[-_]?(?:conn|unresp)|gpu[-_]?health|accelerated",
     "disk": r"disk|file-?system|nvme|storage|raid",
