@@ -13,6 +13,7 @@ from ...parsing.expressions import ignoring_case
 from ..core.part import Part
 from .complaints import COMPLAINT, complaint
 from .rows import factor_of
+from .stated_limits import limited
 from .words import BETWEEN, CELLS, NIC, NODE, NUMBER, NUMBERED_NODE, RATED, UNIT, is_device
 
 _KINDS = "nodes|hosts|machines|servers"
@@ -81,7 +82,7 @@ _BUS = (  # without a unit, as nccl-tests prints it: "busbw is 50, theoretical b
 )
 _SEVERAL = rf"{NUMBER}(?:[ ]?{UNIT})?"
 _EACH = (  # "to device 0, 1, 2 and 3 were 14.2, 57.06, 56.68 and 57.07 respectively"
-    r"(?:gpus?|devices?|nodes?|nics?|ports?|cards?)[ ](?P<ends>[0-9]{1,2}(?:, ?[0-9]{1,2}){1,14},? and [0-9]{1,2})"
+    r"(?:(?P<gpu>gpu|device|card)s?|nodes?|nics?|ports?)[ ](?P<ends>[0-9]{1,2}(?:, ?[0-9]{1,2}){1,14},? and [0-9]{1,2})"
     rf"[^\n0-9]{{1,40}}(?P<each>{_SEVERAL}(?:, ?{_SEVERAL}){{1,14}},? and {_SEVERAL})[^\n0-9]{{0,12}}respectively"
 )
 # What names of machines contain; other words with a number can be those of products
@@ -129,6 +130,7 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
     """A node or adapter whose rate the text compares with that of all others, or with what its writer expects. Each
     with the number of its line, from 0.
     """
+    yield from limited(part)
     for number, line in part.lines():
         if any(find_messages(line, catalog("node_checks", "dcgm"))):
             continue  # the catalog names the device that a node check measured
@@ -176,14 +178,16 @@ def _slowest(line: str, cite: Evidence) -> NodePair | None:
     rates = (
         [_number(one) for one in ignoring_case(rf"({NUMBER})(?:[ ]?{UNIT})?").findall(found["each"])] if found else []
     )
-    if not found or len(re.findall(NUMBER, found["ends"])) != len(rates):
+    ends = re.findall(r"[0-9]+", found["ends"]) if found else []
+    if not found or len(ends) != len(rates):
         return None
     unit = ignoring_case(UNIT).search(found["each"])
     factor = factor_of(unit[0] if unit else "GB/s")
     if factor is None:
         return None
     cites = {"rate": cite, "others": cite}
-    return NodePair(key=EXPECTED, rate=min(rates) * factor, others=median(rates) * factor, cites=cites)
+    name = f"gpu{int(ends[rates.index(min(rates))])}" if found["gpu"] else EXPECTED
+    return NodePair(key=name, rate=min(rates) * factor, others=median(rates) * factor, cites=cites)
 
 
 def _number(text: str) -> float:

@@ -25,10 +25,11 @@ from .claims import LISTED, SPOKEN, UNITLESS, claims, entries
 from .flows import PATHS, flows_of, is_disk, is_nic, path_rates
 from .rows import Header, RateRow, header_of, is_change, row_of, single_node
 from .shorthand import rows_of
+from .stated_limits import LIMITED
 
 _UNIT = vocabulary.UNIT
 _TABLES = f"{vocabulary.BEGIN}|{square.BEGIN}|{sizes.BEGIN}"
-BEGIN = rf"(?:{_TABLES}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}|{UNITLESS}))"
+BEGIN = rf"(?:{_TABLES}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}|{UNITLESS}|{LIMITED}))"
 _BETWEEN = 3  # lines
 _FEWEST_NODES = 4  # nodes whose own rates are compared
 _HOW = "write each row as 'gpu0 -> gpu1: 48.1 GB/s'"
