@@ -68,7 +68,7 @@ def undecided(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChe
     value = " and ".join(wrong)
     yield Finding(
         code=row.code or _CODE,
-        severity="info",
+        severity="warning" if _over_sockets(snapshot) else "info",
         confidence="possible",
         subject="node",
         fact=f"{setting.key}={value} is in force",
@@ -83,6 +83,13 @@ def undecided(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChe
     yield NotChecked(
         what="Setting", subject=setting.key, reason=Reason.INCOMPLETE, detail=why, how=_DECIDING[row.code == _INACTIVE]
     )
+
+
+def _over_sockets(snapshot: Snapshot) -> bool:
+    """Whether the bytes of the job go over sockets: NCCL says so, or its two paths inside a node are switched off."""
+    known, off = snapshot.of(Setting), ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
+    both = all(name in known and wrong_values(settings()[name], known[name]) for name in off)
+    return both or "sockets" in snapshot.of(NcclFailure)
 
 
 def _alone(snapshot: Snapshot) -> bool:

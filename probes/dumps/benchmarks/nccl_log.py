@@ -278,8 +278,10 @@ def _alone(log: _Log, lines: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]
     return list(islice(_RETURNED.finditer(log.text), _MOST_WARNINGS))
 
 
-def _sockets(log: _Log) -> Iterator[NcclFailure]:
-    """Whether the library sends between nodes over TCP sockets, or by RDMA from host memory."""
+def _sockets(log: _Log) -> Iterator[NcclFailure | NotChecked]:
+    """Whether the library sends between nodes over TCP sockets, or by RDMA from host memory. A gap, if it would use
+    sockets and the log does not show the number of nodes.
+    """
     found = next((one for one in _CHANNEL.finditer(log.text) if one[3].startswith("NET/Socket")), None)
     received = [one for one in _CHANNEL.finditer(log.text) if one[3].startswith("NET/IB") and "[receive]" in one[0]]
     if received and not any("GDRDMA" in one[3] for one in received):
@@ -287,9 +289,15 @@ def _sockets(log: _Log) -> Iterator[NcclFailure]:
         direct = any("GDRDMA" in one[3] for one in _CHANNEL.finditer(log.text))
         key = "host memory on one side" if direct else "host memory"
         yield NcclFailure(key=key, error=received[0][3], text=line.text, count=len(received), cites={"text": line})
+    networks = list(_NETWORK.finditer(log.text))
+    first = networks[0] if networks and all(one["network"].startswith("Socket") for one in networks) else None
     if found is None and any(int(one["nodes"]) > 1 for one in _NODES.finditer(log.text)):
-        networks = list(_NETWORK.finditer(log.text))
-        found = networks[0] if networks and all(one["network"].startswith("Socket") for one in networks) else None
+        found = first
+    if first and not found and not _NODES.search(log.text) and not _CHANNEL.search(log.text):
+        line, why = log.cite(first), "between nodes NCCL would use sockets; the log does not show the number of nodes"
+        how = "keep the lines with nNodes and with 'via': NCCL_DEBUG=INFO"
+        where = line.source
+        yield NotChecked(what="Transport", subject="node", reason=Reason.INCOMPLETE, path=where, detail=why, how=how)
     if found:
         line = log.cite(found)
         yield NcclFailure(key="sockets", error="TCP sockets", text=line.text, count=1, cites={"text": line})
