@@ -41,7 +41,7 @@ PROGRAMS = (
 )
 # Sentences of people (said_messages.py). They count only if they state a fault of now (probes/parsing/sentences.py) and
 # no message of the above is in the line.
-SAID = ("said_gpu", "said_links", "said_host")
+SAID = ("said_gpu", "said_links", "said_host", "said_abroad")
 # Lines of known drivers and programs with a word for a fault. They count under the same condition.
 UNEXPLAINED = ("unexplained",)
 _TABLE = "[[message]]\n"

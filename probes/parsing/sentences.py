@@ -26,8 +26,8 @@ _BEHIND = (  # "the GPU is lost, not detected by nvidia-smi" says the fault agai
 _WITHIN = rf"[:=?|][ \t]{{0,8}}({_STATE})[ .|)]{{0,4}}$"  # in what was matched
 _ENDS = r"[.?!](?=[\s\"'`*)]|$)|[\u3002\uff01\uff1f]|\n|\|(?! grep| ?(?:no|none|false|never|0|not \w{2,12}) ?\|)"
 _CLAUSE = (
-    r";|[,:]\s|[\uff0c\uff1b\uff1a]|\s[-\u2013\u2014]+\s|\u2014|\b(?:but|and yet|while|whereas|although|though|because|since"
-    r"|so that|therefore|and (?:the|it|we|all|its|every))\b"
+    r";|[,:]\s|[\uff0c\uff1b\uff1a]|\s[-\u2013\u2014]+\s|\u2014|\b(?:but|and yet|while|whereas|although|though|because"
+    r"|since|so that|therefore|and (?:the|it|we|all|its|every))\b"
 )
 _NOT = (
     r"(?<![\w-])(?:no|not|never|without|none of|neither|nor|zero|nothing|nobody|rarely|hardly|kein\w{0,2}|nicht"
@@ -142,7 +142,7 @@ _WITHOUT_BLANKS = r"(?:[\u3040-\u30ff\u4e00-\u9fff]{2}.{0,40}?){2}"  # Chinese a
 _LITTLE = (
     r"(?<!\w)(?:for|to|in|from|by|all|not|no|does|shows?|prints?|says?|every|so|the|an?|is|are|was|were|has|have|had"
     r"|on|of|with|but|and|our|we|I|my|this|that|only|since|after|it|at|der|die|das|ist|auf|und|le|la|est|des|el"
-    r"|los)(?!\w)"
+    r"|los|mit|nur|nach|ein|eine|einer|wird|не|на|в|и|с|по|из|только|после)(?!\w)"
 )
 _ADDRESS = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _DEVICES: Mapping[str, str] = {
@@ -187,7 +187,8 @@ def is_definition(line: str) -> bool:
 def is_prose(line: str) -> bool:
     """Whether a line is a sentence of a person, not a row of a tool."""
     words, little = (ignoring_case(text).findall(line) for text in (_WORDS, _LITTLE))
-    return not ignoring_case(_COLUMNS).search(line.strip()) and len(words) > 3 and len(little) > 1
+    enough = (len(words) > 3 and len(little) > 1) or bool(ignoring_case(_WITHOUT_BLANKS).search(line))
+    return enough and not ignoring_case(_COLUMNS).search(line.strip())
 
 
 def is_sentence(text: str) -> bool:

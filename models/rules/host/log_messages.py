@@ -46,6 +46,7 @@ DESIGNED = {
     "no-nvlink": ("nvlink-",),
     "no-nvlink-bridge": ("nvlink-",),
     "by-design-lanes": ("pcie-link-",),
+    "false-positive": ("iommu-", "imex-", "gdr-", "gds-"),
 }
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -29,7 +29,7 @@ _NAMES = "Raid Level|Raid Devices|Total Devices|Active Devices|Working Devices|F
 BEGIN = (
     r"^[ \t]*(?:pool: [\w.:-]{1,80}[ \t]*$|NAME[ ]{1,120}STATE[ ]{1,8}READ[ ]{1,8}WRITE[ ]{1,8}CKSUM"
     r"|NAME[ ]{1,120}SIZE[ ]{1,40}ALLOC[ ]{1,40}FREE[ ]"
-    r"|/dev/md[\w/-]{1,60}:[ \t]*\n[ \t]*(?:Version|Container|Raid Level) : )"
+    r"|/dev/md[\w/-]{1,60}:[ \t]*\n(?:[ \t]*\n){0,2}[ \t]*(?:Version|Container|Raid Level) : )"
 )
 ANY_LINE = (
     rf"^[ \t]*(?:{_ROW_OF_POOL}|{_POOL_NAME}{_VALUES}(?:[ ]{{1,40}}|\t)(?:{_STATES})\b"
@@ -51,6 +51,9 @@ _BAD = ("DEGRADED", "FAULTED", "UNAVAIL", "REMOVED")
 _STOPPED = ("FAULTED", "UNAVAIL", "SUSPENDED")  # states of a pool that does not run
 _MD = re.compile(r"[ \t]*/dev/(?:md/)?([\w-]{1,60}):[ \t]*$")
 _DETAIL = re.compile(rf"[ \t]*({_NAMES}) : (\S.{{0,80}}?)[ \t]*$")
+_FAULTY = re.compile(
+    r"[ \t]*\d{1,4}[ ]{1,12}\d{1,4}[ ]{1,12}\d{1,4}[ ]{1,12}(?:-|\d{1,4})[ ]{1,12}faulty[ ]+(\S{1,80})[ \t]*$"
+)
 _UNNAMED, _UNNAMED_ARRAY = "pool", "md"
 
 
@@ -148,21 +151,23 @@ def _listed(part: Part) -> Iterator[Record]:
 
 
 def _details(part: Part) -> Iterator[Record]:
-    name, values = "", dict[str, tuple[str, Evidence]]()
+    name, values, faulty = "", dict[str, tuple[str, Evidence]](), list[str]()
     end = part.text.count("\n")  # a number in a last line without an end can have lost digits
     for number, line in part.lines():
         if found := _MD.match(line):
-            yield from _detail(name, values)
-            name, values = found[1], {}
+            yield from _detail(name, values, faulty)
+            name, values, faulty = found[1], {}, []
+        elif row := _FAULTY.match(line):
+            faulty.append(row[1].removeprefix("/dev/"))
         elif (known := _DETAIL.match(line)) and not (number == end and known[2].isdecimal()):
             if known[1] in values:  # the line with the name of the next array is missing
-                yield from _detail(name, values)
-                name, values = "", {}
+                yield from _detail(name, values, faulty)
+                name, values, faulty = "", {}, []
             values[known[1]] = known[2], part.cite(number, line)
-    yield from _detail(name, values)
+    yield from _detail(name, values, faulty)
 
 
-def _detail(name: str, values: Mapping[str, tuple[str, Evidence]]) -> Iterator[Record]:
+def _detail(name: str, values: Mapping[str, tuple[str, Evidence]], faulty: Sequence[str]) -> Iterator[Record]:
     """`mdadm --detail`: the number of devices that the array should have, and of those that work, and its state."""
     wanted, active, total = (_number(values, f"{one} Devices") for one in ("Raid", "Active", "Total"))
     state, where = values.get("State", ("", None))
@@ -181,6 +186,7 @@ def _detail(name: str, values: Mapping[str, tuple[str, Evidence]]) -> Iterator[R
         state="inactive" if stopped else "degraded" if reduced else "active",
         wanted=wanted if missing is not None else None,
         missing=missing,
+        faulty=tuple(faulty) or None,
         cites={field: cite for field, cite in cites.items() if cite},
     )
 
