@@ -143,7 +143,7 @@ def _new(base: Reading, found: Reading, other: Reading | None, text: str, excerp
 def _copied(cite: str, line: str) -> bool:
     """Whether the evidence is the line, or a value of JSON in it: "name: value"."""
     value = cite.rpartition(": ")[2]
-    return cite in line or bool(re.search(rf": ?{re.escape(value)}(?![\w.])", line) and line.lstrip()[:1] in '{"')
+    return cite in line or bool(re.search(rf": ?\"?{re.escape(value)}(?![\w.])", line) and line.lstrip()[:1] in '{"')
 
 
 def _lines(finding: Finding, text: str, excerpt: Excerpt) -> Iterator[str]:

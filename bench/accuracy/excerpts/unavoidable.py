@@ -5,7 +5,7 @@ sums and lists, values of damaged lines.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 
 from bench.accuracy.excerpts.excerpt import Excerpt, Sample
@@ -27,7 +27,7 @@ _PLACE = re.compile(
     r"|(?:nic|nvme|module|port|hca|gpu)(?:(?:/|/module )?[ ]?[0-9]{1,3})?"
 )
 _ITEM = re.compile(r"[^,;()'\" ][^,;()'\"]*")
-_WORD = re.compile(r"[\w.:]{3,}")
+_WORDS = (re.compile(r"[\w.:]{3,}"), re.compile(r"[\w.:]+(?:-[\w.:]+)+"))  # also of short parts: cn-03
 
 
 def is_generic(key: str) -> bool:
@@ -52,9 +52,13 @@ def without_name(atom: Atom) -> Atom:
 def misnamed(name: str, sample: Sample, excerpt: Excerpt) -> bool:
     """Whether a damaged line has the name of a device. No reader can know that the name is wrong."""
     texts = f"{sample.text} {excerpt.other}", " ".join(map(str, excerpt.files))
-    before, after = (set(_WORD.findall(text.lower())) for text in texts)
-    words = {form for word in _WORD.findall(name.lower()) for form in (word, word.removesuffix(".0"))}
+    before, after = (set(_words(text)) for text in texts)
+    words = {form for word in _words(name) for form in (word, word.removesuffix(".0"))}
     return any(word in after and word not in before for word in words)
+
+
+def _words(text: str) -> Iterator[str]:
+    yield from (word for pattern in _WORDS for word in pattern.findall(text.lower()))
 
 
 def lacks(atom: Atom, known: Iterable[Atom]) -> bool:

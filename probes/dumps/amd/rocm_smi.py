@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from ....models.facts.gpu import Driver, Gpu
 from ....models.facts.records import Evidence, NotChecked, Observation, Record
+from ....models.facts.units import MIB
 from ...parsing.nvml_enums import pci_address
-from ...parsing.parsers import count, known, pcie_speed, pcie_width, word
+from ...parsing.parsers import count, known, pcie_speed, pcie_width, shown, word
 from ..core.json_values import documents, object_of
 from ..core.part import Part
 from .amd_links import XGMI, AmdReading, Connection, add_links
@@ -60,11 +61,18 @@ def _name(text: str) -> str | None:
     return None if text.startswith("0x") else word(text)
 
 
+def _memory(text: str) -> int:
+    """Bytes of memory. The driver reads MiB from the GPU (amdgpu_gmc.c): another number is damaged."""
+    if (size := count(text)) % MIB:
+        raise ValueError(f"{shown(text)} bytes are no memory of a GPU, which has whole MiB")
+    return size
+
+
 _FIELDS = {
     "pci bus": ("address", pci_address),
     "card series": ("name", _name),
     "vbios version": ("vbios", word),
-    "vram total memory (b)": ("memory", count),
+    "vram total memory (b)": ("memory", _memory),
     "vram total used memory (b)": ("memory_used", count),
     "(topology) numa node": ("numa", known),
 }

@@ -6,10 +6,12 @@ Scripts around nccl-tests and perftest write them; no tool has this name. In a m
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from ....models.facts.network_paths import NodePair
-from ....models.facts.records import Evidence, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
 
@@ -32,6 +34,7 @@ BEGIN = (
 _COLUMNS = re.compile(_HEADING)
 # Numbers include the 0 of the node itself: an alternative that matches twice makes the search exponential
 _CELL = re.compile(r"-{1,3}|X|x|nan|NaN|N/A|[0-9]{1,6}(?:\.[0-9]{1,4})?")
+_RATED = re.compile(r"(?!0{1,6}(?:\.0{1,4})?$)[0-9]{1,6}(?:\.[0-9]{1,4})?")  # not the 0 of the node itself
 _MOST = 64  # columns
 _ROW = re.compile(rf"[ \t]*({_NAME}){_JOINT}({_NAME})[ \t:,]+({_RATE}){_END}")
 
@@ -43,12 +46,13 @@ def read(part: Part) -> Iterator[Record]:
     """
     best: dict[str, NodePair] = {}
     columns: list[str] = []
+    rows: list[tuple[int, str, list[str]]] = []
     for number, line in part.lines():
         if _COLUMNS.fullmatch(line):
-            columns = re.findall(_NODE, line)
+            yield from _matrix(part, columns, rows)
+            columns, rows = re.findall(_NODE, line), []
         elif columns and (cells := _cells(line)):
-            node, *values = cells
-            yield from _row(node, dict(zip(columns, values, strict=False)), part.cite(number, line))
+            rows.append((number, line, cells))
             continue
         row = _ROW.fullmatch(line)
         if row and row[1] != row[2]:
@@ -56,7 +60,31 @@ def read(part: Part) -> Iterator[Record]:
             known = best.get(key)
             if known is None or (known.rate or 0) < rate:
                 best[key] = NodePair(key=key, a=row[1], b=row[2], rate=rate, cites={"rate": part.cite(number, line)})
+    yield from _matrix(part, columns, rows)
     yield from best.values()
+
+
+def _matrix(part: Part, columns: list[str], rows: list[tuple[int, str, list[str]]]) -> Iterator[Record]:
+    """The rates of a matrix. A script writes each one with the same number of decimals: another number is damaged."""
+    decimals = Counter(_decimals(cell) for _, _, cells in rows for cell in cells[1:] if _RATED.fullmatch(cell))
+    usual = {count for count, times in decimals.items() if times * 4 > decimals.total()}
+    for number, line, (node, *values) in rows:
+        damaged = [cell for cell in values if _RATED.fullmatch(cell) and _decimals(cell) not in usual]
+        if damaged or len(values) != len(columns):
+            yield NotChecked(
+                what="NodePair.rate",
+                subject="node",
+                reason=Reason.INCOMPLETE,
+                path=part.where(number),
+                detail=f"the row of {node} has {' '.join(damaged) or 'fewer cells or more'}, unlike the others",
+                how="take the output again",
+            )
+            continue
+        yield from _row(node, dict(zip(columns, values, strict=True)), part.cite(number, line))
+
+
+def _decimals(cell: str) -> int:
+    return len(cell.partition(".")[2])
 
 
 def _cells(line: str) -> list[str]:

@@ -67,6 +67,9 @@ def _read_rocm_bandwidth(part: Part, lines: Sequence[str]) -> Iterator[Record]:
                 both = None
             columns = [int(one) for one in heads[1].split()]
         elif both is not None and columns and (row := _ROCM_ROW.fullmatch(line)):
+            if len(row[2].split()) != len(columns):  # a cell is missing, of the row or of the heading
+                yield _unread(part, number, line)
+                continue
             yield from _rocm_rates(part, number, line, _cells(row, columns, ends), both)
         elif both is not None and columns and _is_row(line, len(columns)):
             yield _unread(part, number, line)
@@ -121,7 +124,7 @@ def _read_transfer_bench(part: Part, lines: Sequence[str]) -> Iterator[Record]:
     size, heading, columns = None, None, list[str]()
     for number, line in enumerate(lines):
         if sized := _SIZE.fullmatch(line):
-            size = int(sized[1]) or None
+            size = _size(sized[1])
         elif begun := _BENCH.fullmatch(line):
             heading, columns = begun, []
         elif heads := _BENCH_COLUMNS.fullmatch(line):
@@ -129,6 +132,9 @@ def _read_transfer_bench(part: Part, lines: Sequence[str]) -> Iterator[Record]:
                 heading = None
             columns = [_end(one) for one in _BENCH_END.finditer(heads[1])]
         elif heading and (row := _BENCH_ROW.fullmatch(line)):
+            if len(row[2].split()) != len(columns):
+                yield _unread(part, number, line)
+                continue
             sender = "".join(map(_end, _BENCH_END.finditer(row[1])))
             for receiver, text in zip(columns, row[2].split(), strict=False):
                 copier = sender if heading["side"] == "Local" else receiver
@@ -144,6 +150,14 @@ def _read_transfer_bench(part: Part, lines: Sequence[str]) -> Iterator[Record]:
             yield _unread(part, number, line)
         elif "bandwidth" in line and not _BENCH_MORE.fullmatch(line):  # the heading of another matrix
             heading = None
+
+
+def _size(text: str) -> int | None:
+    """The bytes of a copy. The tool copies floats, and nobody measures with fewer than 1000 bytes or an odd number of
+    them: such a number is cut.
+    """
+    size = int(text)
+    return size if size and not (size % 1000 and size % 1024) else None
 
 
 def _end(found: re.Match[str]) -> str:

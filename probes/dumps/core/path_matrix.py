@@ -10,6 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from ....models.facts.records import Evidence
 
 _PATH = r"(?:X|PIX|PXB|PHB|PSB|NODE|SYS|SOC)(?![a-z])|NV[0-9]{1,2}(?![0-9,-])"
 _ALLOWED = r"(?:OK|CNS|GNS|TNS|NS|DR|U)(?![a-z])"
@@ -19,6 +22,7 @@ _LABEL = r"GPU[0-9]{1,3}"
 _FUSED = re.compile(rf"(?:{_CELL}){{2,40}}")
 _FUSED_END = re.compile(rf"((?:{_CELL}){{0,40}}(?:X|PIX|PXB|PHB|NODE|SYS))([0-9][0-9,-]{{0,200}})")
 _ONE = re.compile(_CELL)
+NVLINKS = re.compile(r"NV([0-9]{1,2})")
 _LABELLED = re.compile(rf"(GPU[0-9]{{1,3}}|NIC[0-9]{{1,3}})({_CELL}.*)")
 _NUMBERED = re.compile(r"(GPU|NIC)([0-9]{1,3})")
 _JOINED = re.compile(r"(?<=[0-9])(?=(?:GPU|NIC|mlx[45]_)[0-9])")
@@ -36,6 +40,33 @@ class Row(Struct, frozen=True):
     name: str
     words: Sequence[str]
     cells: int
+
+
+class KnownRow(Struct, frozen=True):
+    """The certain cells of a device by column, its affinities, and its line. `whole`: all cells are certain."""
+
+    cells: Mapping[str, str]
+    affinities: Sequence[str]
+    whole: bool
+    where: Evidence
+
+    @property
+    def links(self) -> list[int]:
+        """The number of NVLinks to each peer with at least one."""
+        return [int(found[1]) for cell in self.cells.values() if (found := NVLINKS.fullmatch(cell))]
+
+
+def one_row(known: KnownRow | None, row: KnownRow) -> KnownRow:
+    """The row of a device that a matrix can have twice. If their cells differ, one is of another device: its name is
+    damaged.
+    """
+    if known is None or known.cells == row.cells:
+        return known or row
+    if not known.cells or not row.cells:  # the cell of the device itself is not in its column
+        return replace(known if known.cells else row, whole=False)
+    more, fewer = sorted((known, row), key=lambda one: len(one.cells), reverse=True)
+    same = all(more.cells.get(column) == cell for column, cell in fewer.cells.items())
+    return more if same else replace(known, cells={}, whole=False)
 
 
 def row_of(line: str) -> Row:

@@ -11,12 +11,13 @@ from functools import partial
 from msgspec.structs import replace
 
 from ....models.facts.machine import Numa
-from ....models.facts.records import Evidence, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Record
 from ....models.facts.units import MIB
 from ..core.part import Part
 
 BEGIN = r"^[ \t]*(?:available: [0-9]{1,4} nodes? \(|node [0-9]{1,4} (?:cpus:|size:)|node distances:)"
-_CPUS = re.compile(r"[ \t]*node ([0-9]{1,4}) cpus:((?:[ ][0-9]{1,5})*)[ \t]*$")
+_CPUS = re.compile(r"[ \t]*node ([0-9]{1,4}) cpus:((?:[ ][0-9]{1,10})*)[ \t]*$")
 _SIZE = re.compile(r"[ \t]*node ([0-9]{1,4}) size: ([0-9]{1,12}) MB[ \t]*$")
 _HEADING = re.compile(r"[ \t]*node((?:[ ]+[0-9]{1,4})+)[ \t]*$")
 _ROW = re.compile(r"[ \t]*([0-9]{1,4}):((?:[ ]+[0-9]{1,4})+)[ \t]*$")
@@ -35,8 +36,11 @@ def read(part: Part) -> Iterator[Record]:
             continue
         cite = partial(part.cite, number, line)
         if found := _CPUS.match(line):
-            cpus = tuple(map(int, found[2].split()))
-            _add(nodes, found[1], {"cpus": cite()}, Numa(key="", cpus=cpus))
+            if _are_in_order(found[2].split()):
+                cpus = tuple(map(int, found[2].split()))
+                _add(nodes, found[1], {"cpus": cite()}, Numa(key="", cpus=cpus))
+            else:
+                yield _damaged(f"numa{int(found[1])}", cite().source)
         elif found := _SIZE.match(line):
             _add(nodes, found[1], {"memory": cite()}, Numa(key="", memory=int(found[2]) * MIB))
         elif found := _HEADING.match(line):
@@ -53,6 +57,24 @@ def read(part: Part) -> Iterator[Record]:
         yield part.cut(part.text.rstrip().count("\n"), f"after {len(nodes)} of {available} nodes")
     elif 0 < rows < len(columns):
         yield part.cut(part.text.rstrip().count("\n"), f"after {rows} of {len(columns)} rows of distances")
+
+
+def _are_in_order(numbers: list[str]) -> bool:
+    """Whether the numbers ascend as numactl prints them, and none is two numbers without the blank: 23 behind 0 1."""
+    plain = all(text == str(int(text)) for text in numbers)
+    pairs = list(zip(map(int, numbers), map(int, numbers[1:]), strict=False))
+    ascending = all(one < other for one, other in pairs)
+    steps = [other - one for one, other in pairs]
+    fused = (
+        numbers[place + 2] == f"{other + step}{other + 2 * step}"
+        for place, ((_, other), step) in enumerate(zip(pairs[:-1], steps, strict=False))
+    )
+    return plain and ascending and not any(fused)
+
+
+def _damaged(node: str, where: str) -> NotChecked:
+    why = "the numbers of the CPUs are not in the order of the tool: one is damaged, or a blank is missing"
+    return NotChecked(what="Numa.cpus", subject=node, reason=Reason.UNREADABLE, path=where, detail=why)
 
 
 def _are_distances(cells: str) -> bool:

@@ -64,21 +64,31 @@ _HEAT = re.compile(  # nvme-cli and smartctl
     re.IGNORECASE,
 )
 _HOT = 80  # degrees Celsius; critical temperatures of drives are not lower
+# The tools that write the names of the fields with "_" (nvme-cli) and with blanks (smartctl)
+_TOOLS = (
+    re.compile(r"critical_warning|available_spare|percentage_used|media_errors"),
+    re.compile(r"Critical Warning:|Available Spare|Percentage Used|Media and D"),
+)
 UNNAMED = "nvme"  # the key of a drive that the text does not name
 
 
 def read(part: Part) -> Iterator[Record]:
-    """An `Nvme` per drive. A log without a name after another log is of another drive, unless it repeats its values."""
+    """An `Nvme` per drive. A log without a name after another log is of another drive, unless it repeats its values.
+    Lines of another tool within a log are of another drive, too: the first lines of its log are missing.
+    """
     found, drive, named, logs = FactCollector(), UNNAMED, False, 0
+    tool: re.Pattern[str] | None = None
     of_smartctl = '"nvme_smart_health_information_log"' in part.text
     for line, text in part.lines():
         if name := _DRIVE.search(text):
-            drive, named = name[1], True
+            drive, named, tool = name[1], True, None
+        own = next((one for one in _TOOLS if one.search(text)), None)
+        other, tool = None not in (own, tool) and own is not tool, own or tool
         for one in entries_of(part, line, text):
-            if not name and one.name == "critical warning":
+            if not name and (one.name == "critical warning" or other):
                 logs += 1
                 drive = drive if named else UNNAMED if logs == 1 else f"{UNNAMED} {logs}"
-                named = False
+                named, tool = False, own
             if not collect(found, _KEYS, one, {Nvme: drive}) and of_smartctl:
                 collect(found, _MEMBERS, one, {Nvme: drive})
     found.drop_repeats(UNNAMED)

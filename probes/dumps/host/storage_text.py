@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -66,9 +66,11 @@ def read(part: Part) -> Iterator[Record]:
     The format of each line identifies it.
     """
     reading = _Reading(part)
+    records: list[Record] = []
     for number, line in part.lines():
         if 5 < len(line) <= _LONGEST:
-            yield from reading.line(line, partial(part.cite, number, line))
+            records += reading.line(line, partial(part.cite, number, line))
+    yield from reading.clear(records)
     yield from reading.arrays.values()
 
 
@@ -85,11 +87,25 @@ class _Reading:
         self.disks: list[tuple[int, str]] = []  # open entries of lsblk: indentation and name
         self.arrays: dict[str, Array] = {}
         self.last = ""
+        self.tables = 0  # of df so far
+        self.places: dict[tuple[int, str], dict[str, Evidence]] = {}  # the devices of each path in a table of df
+
+    def clear(self, records: Iterable[Record]) -> Iterator[Record]:
+        """The records, with a gap for each path that a table of df has with two devices: one of the paths is cut."""
+        several = [(point, rows) for (_, point), rows in self.places.items() if len(rows) > 1]
+        cited = {cite.source for _, rows in several for cite in rows.values()}
+        for one in records:
+            if not isinstance(one, Mount) or cited.isdisjoint(cite.source for cite in one.cites.values()):
+                yield one
+        for point, rows in several:
+            path = next(iter(rows.values())).source
+            why = f"df shows {', '.join(list(rows)[:4])} on the same path: a path is cut"
+            yield NotChecked(what="Mount", subject=point, reason=Reason.CONTRADICTED, path=path, detail=why, how="df")
 
     def line(self, line: str, cite: _Cite) -> Iterator[Record]:
         """The records of one line."""
         if heading := _DF_HEADING.match(line):
-            self.unit = _BLOCK_SIZES[heading[2]]
+            self.unit, self.tables = _BLOCK_SIZES[heading[2]], self.tables + 1
         elif "%" in line:
             yield from self._df(line, cite)
         elif found := (" on /" in line and _MOUNTED.match(line)) or (line[-1].isdigit() and _PROC_MOUNTS.match(line)):
@@ -111,6 +127,7 @@ class _Reading:
 
     def _df(self, line: str, cite: _Cite) -> Iterator[Record]:
         if found := _DF.match(line.strip()):
+            self.places.setdefault((self.tables, found[5].strip()), {}).setdefault(found[1], cite())
             clear = self.unit or _HUMAN.search(line)  # without the heading, the size of a block is not known
             pairs = (("size", found[3]), ("free", found[4])) if clear else ()
             sizes = {name: _bytes(text, self.unit or 1) for name, text in pairs}

@@ -17,6 +17,7 @@ from ....models.facts.records import Evidence, NotChecked, Record
 from ....models.facts.units import from_gigabits
 from ...parsing.parsers import shown
 from ..core.part import Part
+from .rdma_tools import physical_state
 
 _LINK = (
     r"(?:0x[0-9a-f]{16} [ \t]{0,20})?(?:\"[^\"\n]{0,80}\" {0,8})?(?P<lid>[0-9]{1,5}) {1,8}(?P<port>[0-9]{1,3})"
@@ -92,6 +93,9 @@ def _linked(row: re.Match[str], cite: Evidence) -> Port | NotChecked:
     if state is None:
         why = f"{shown(row['state'])} is not the state of a port"
         return NotChecked(what="Port.state", subject=key, reason=Reason.UNREADABLE, path=cite.source, detail=why)
+    physical = _physical(row["physical"], cite, key)
+    if isinstance(physical, NotChecked):
+        return physical
     could, lanes = _COULD.search(row["rest"] or ""), row["lanes"]
     rate = _rate(lanes, row["speed"]) if lanes else None
     wanted = None
@@ -102,13 +106,22 @@ def _linked(row: re.Match[str], cite: Evidence) -> Port | NotChecked:
     return Port(
         key=key,
         state=state,
-        physical_state=row["physical"],
+        physical_state=physical,
         link_layer="InfiniBand",
         lanes=lanes,
         rate=rate if wanted else None,
         wanted_rate=wanted,
         cites=dict.fromkeys(("state", *(("rate", "wanted_rate") if wanted else ())), cite),
     )
+
+
+def _physical(text: str, cite: Evidence, key: str) -> str | NotChecked:
+    try:
+        return physical_state(text)
+    except ValueError as wrong:
+        return NotChecked(
+            what="Port.physical_state", subject=key, reason=Reason.UNREADABLE, path=cite.source, detail=str(wrong)
+        )
 
 
 def _rate(lanes: str | None, speed: str | None) -> float | None:
@@ -130,13 +143,13 @@ def _port(key: str, fields: Mapping[str, tuple[str, Evidence]]) -> Iterator[Port
         why = f"{shown(word)} is not the state of a port"
         yield NotChecked(what="Port.state", subject=key, reason=Reason.UNREADABLE, path=cite.source, detail=why)
         return
-    physical = fields.get("PhysLinkState", (None,))[0]
+    physical = _physical(*fields["PhysLinkState"], key) if "PhysLinkState" in fields else None
+    yield from (physical,) if isinstance(physical, NotChecked) else ()
     lanes, enabled = (fields.get(name, ("",))[0] for name in ("LinkWidthActive", "LinkWidthEnabled"))
     speed = next((text for name in ("LinkSpeedExtActive", "LinkSpeedActive") if (text := _number(fields, name))), None)
     most = max((int(one) for one in re.findall(r"(\d{1,2})X", enabled)), default=None)
-    narrow = (
-        state == "ACTIVE" and most is not None and bool(re.fullmatch(r"\d{1,2}X", lanes)) and int(lanes[:-1]) < most
-    )
+    known = state == "ACTIVE" and most is not None and re.fullmatch(r"\d{1,2}X", lanes)
+    narrow = bool(known and int(lanes[:-1]) < (most or 0))
     slow = _faster(fields) if state == "ACTIVE" and speed == _SLOWEST else None
     if narrow and speed is None:
         why = f"the link runs at {lanes} of {most}X, and the text does not show the speed of a lane"
@@ -145,7 +158,7 @@ def _port(key: str, fields: Mapping[str, tuple[str, Evidence]]) -> Iterator[Port
     yield Port(
         key=key,
         state=state,
-        physical_state=physical,
+        physical_state=physical if isinstance(physical, str) else None,
         link_layer="InfiniBand",
         rate=_rate(lanes, speed) if narrow or slow else None,
         wanted_rate=_rate(f"{most}X", speed) if narrow else _rate(lanes, slow),

@@ -17,7 +17,7 @@ from ..core.json_pieces import beginning_is_missing, pieces
 from ..core.json_values import documents, list_of, object_of
 from ..core.part import Part
 from .net_tools import TYPES, flags
-from .rdma_tools import PHYSICAL, port_state
+from .rdma_tools import physical_state, port_state
 
 ANY_LINE = r"^[ \t]*(?:\{[ \t]*)?\"(?:ifname|ifindex|physical_state)\"[ ]?:"
 BEGIN = r"^[ \t]*\[\s{0,20}(?:\{[ ]?\},\s{0,20}){0,9}\{\s{0,20}\"ifindex\"[ ]?:"
@@ -63,7 +63,7 @@ def _net(fields: FactCollector, one: Mapping[str, Any], name: str, where: Eviden
     known = [flag for flag in list_of(one.get("flags")) if isinstance(flag, str)]
     mtu = one.get("mtu")
     kind = TYPES.get(str(one.get("link_type")))
-    flag_fields = flags(known) if known else {}
+    flag_fields = flags(fields, name, known, where) if known else {}
     fields.add(Net, name, where, **flag_fields, mtu=mtu if isinstance(mtu, int) else None, link_type=kind)
     counters = object_of(one.get("stats64")) or object_of(one.get("stats"))
     for direction in ("rx", "tx"):
@@ -85,7 +85,7 @@ def _rdma(fields: FactCollector, one: Mapping[str, Any], name: str, where: Evide
     texts = {
         field: value for field in ("physical_state", "netdev", "state") if isinstance(value := one.get(field), str)
     }
-    physical, lid = texts.get("physical_state"), one.get("lid")
+    lid = one.get("lid")
     fields.add(
         Port,
         key,
@@ -93,7 +93,8 @@ def _rdma(fields: FactCollector, one: Mapping[str, Any], name: str, where: Evide
         device=name,
         netdev=texts.get("netdev"),
         lid=lid if isinstance(lid, int) and lid > 0 else None,
-        physical_state=PHYSICAL.get(physical, physical) if physical else None,
     )
+    if "physical_state" in texts:
+        fields.take(Port, key, where, "physical_state", texts["physical_state"], physical_state)
     if "state" in texts:
         fields.take(Port, key, where, "state", texts["state"], port_state)

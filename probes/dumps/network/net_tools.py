@@ -12,8 +12,10 @@ from typing import Any
 from msgspec import Struct, field
 
 from ....models.facts.machine import Net, Pci
-from ....models.facts.records import Evidence, Observation, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ....models.facts.units import from_megabits
+from ...parsing.parsers import shown
 from ..core.fields import FactCollector
 from ..core.part import Part
 
@@ -37,6 +39,12 @@ _SPEED = re.compile(r"([0-9]{1,7})Mb/s")
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _DEVICE = re.compile(
     rf"\s*[0-9]{{1,5}}: (?P<name>{_NAME})(?:@{_NAME})?: <(?P<flags>[A-Z0-9_,-]{{0,200}})> mtu (?P<mtu>[0-9]{{1,6}})\b"
+)
+# iproute2, ip/ipaddress.c: print_link_flags
+_FLAGS = frozenset(
+    ("LOOPBACK", "BROADCAST", "POINTOPOINT", "MULTICAST", "NOARP", "ALLMULTI", "PROMISC", "MASTER", "SLAVE", "DEBUG")
+    + ("DYNAMIC", "AUTOMEDIA", "PORTSEL", "NOTRAILERS", "UP", "LOWER_UP", "DORMANT", "ECHO", "RUNNING", "NO-CARRIER")
+    + ("M-DOWN",)
 )
 _TYPE = re.compile(r"\s+link/(?P<type>[a-z]{2,20})\b")
 TYPES = {"ether": "ethernet", "infiniband": "infiniband", "loopback": "loopback"}
@@ -87,7 +95,9 @@ def _read_line(reading: _Reading, line: str, where: Evidence) -> None:
         reading.fields.add(Net, reading.device, where)
     elif device := _DEVICE.match(line):
         reading.device = device["name"]
-        reading.fields.add(Net, reading.device, where, mtu=int(device["mtu"]), **flags(device["flags"].split(",")))
+        known = [flag for flag in device["flags"].split(",") if flag]
+        found_flags = flags(reading.fields, reading.device, known, where)
+        reading.fields.add(Net, reading.device, where, mtu=int(device["mtu"]), **found_flags)
     elif found := _FIELD.fullmatch(line.strip()):
         reading.listed = _LISTS.get(found["name"], "")
         _field(reading, found["name"], found["value"], where)
@@ -115,10 +125,20 @@ def _field(reading: _Reading, name: str, value: str, where: Evidence) -> None:
         reading.fields.add(Net, reading.device, where, **_value(name, value))
 
 
-def flags(known: Collection[str]) -> dict[str, Any]:
-    """The fields from a device's flags. `carrier` is None for a disabled device, whose flags do not show the cable."""
-    enabled = "UP" in known
-    return {"enabled": enabled, "carrier": "LOWER_UP" in known if enabled else None}
+def flags(fields: FactCollector, device: str, known: Collection[str], where: Evidence) -> dict[str, Any]:
+    """The fields from a device's flags. `carrier` is None for a disabled device, whose flags do not show the cable.
+
+    A word that is no flag can be any flag that is not there.
+    """
+    damaged = next((flag for flag in known if flag not in _FLAGS), None)
+    if damaged is not None:
+        why = f"{shown(damaged)} is no flag of a device"
+        fields.not_checked.append(
+            NotChecked(what="Net.carrier", subject=device, reason=Reason.UNREADABLE, path=where.source, detail=why)
+        )
+    absent = False if damaged is None else None
+    enabled, carrier = ("UP" in known) or absent, ("LOWER_UP" in known) or absent
+    return {"enabled": enabled, "carrier": carrier if enabled else None}
 
 
 def _value(name: str, value: str) -> Mapping[str, Any]:

@@ -74,7 +74,7 @@ _SPEED = re.compile(r"([0-9]{1,3}\.[0-9]) Gbps \([0-9]{1,4}\)")
 _WIDTH = re.compile(r"([0-9]{1,2})X \([0-9]{1,3}\)")
 # State names of ibstat and ibv_devinfo (rdma-core, libibverbs/examples/devinfo.c), mapped to those of sysfs.
 _STATES = {"INITIALIZING": "INIT", "INITIALIZE": "INIT"}
-PHYSICAL = {
+_PHYSICAL = {
     "LINK_UP": "LinkUp",
     "POLLING": "Polling",
     "DISABLED": "Disabled",
@@ -83,7 +83,7 @@ PHYSICAL = {
     "LINK_ERROR_RECOVERY": "LinkErrorRecovery",
 }
 _LOGICAL = ("DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")  # drivers/infiniband/core/sysfs.c: state_show
-_OF_LINK = (*PHYSICAL.values(), "No state change", "Phy Test", "PhyTest")  # phys_state_to_str
+_OF_LINK = (*_PHYSICAL.values(), "No state change", "Phy Test", "PhyTest")  # phys_state_to_str
 _AMAZON = 0x1D0F
 
 
@@ -182,15 +182,10 @@ def _row(fields: FactCollector, text: str, where: Evidence) -> None:
         carrier = {"Up": True, "Down": False}.get(found["carrier"])
         fields.add(Net, found["netdev"], where, carrier=carrier, link_type=kind)
     elif found := _LINK.match(text):
-        physical = found["physical"]
-        fields.add(
-            Port,
-            f"{found['device']}/{int(found['port'])}",
-            where,
-            lid=int(found["lid"] or 0) or None,
-            link_layer="InfiniBand" if found["lid"] else None,  # Ethernet has no subnet
-            physical_state=PHYSICAL.get(physical, physical),
-        )
+        key, lid = f"{found['device']}/{int(found['port'])}", int(found["lid"] or 0)
+        layer = "InfiniBand" if found["lid"] else None  # Ethernet has no subnet
+        fields.add(Port, key, where, lid=lid or None, link_layer=layer)
+        fields.take(Port, key, where, "physical_state", found["physical"], physical_state)
     elif found := _SHOWN_GID.match(text):
         key = f"{found['device']}/{int(found['port'])}"
         _gid(fields, key, int(found["index"]), found["gid"], f"RoCE v{found['version']}", where)
@@ -230,9 +225,10 @@ def port_state(text: str) -> str | None:
     return None if state in ("UNKNOWN", "NOP") else state
 
 
-def _physical_state(text: str) -> str | None:
+def physical_state(text: str) -> str:
+    """The physical state "LinkUp", as in sysfs, of "LinkUp", "5: LinkUp", "LINK_UP" or "LINK_UP (5)"."""
     found = re.fullmatch(r"(?:[0-9]: )?([A-Za-z_ ]{2,40}?)(?: \([0-9]\))?", text)
-    state = PHYSICAL.get(found[1], found[1]) if found else ""
+    state = _PHYSICAL.get(found[1], found[1]) if found else ""
     if state not in _OF_LINK:
         raise ValueError(f"{shown(text)} is not the state of a link")
     return state
@@ -286,9 +282,9 @@ _FIELDS: Mapping[str, tuple[Row, ...]] = {
     "vendor_part_id": ((Rdma, "hca_type", _chip),),
     "State": ((Port, "state", port_state),),
     "state": ((Port, "state", port_state),),
-    "Physical state": ((Port, "physical_state", _physical_state),),
-    "phys state": ((Port, "physical_state", _physical_state),),
-    "phys_state": ((Port, "physical_state", _physical_state),),
+    "Physical state": ((Port, "physical_state", physical_state),),
+    "phys state": ((Port, "physical_state", physical_state),),
+    "phys_state": ((Port, "physical_state", physical_state),),
     "Rate": ((Port, "rate", _rate),),
     "rate": ((Port, "rate", _rate), (Port, "lanes", _lanes)),
     "Base lid": ((Port, "lid", _lid),),

@@ -9,7 +9,7 @@ to NICs for the matrix of a machine whose PCI tree is not known.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -22,7 +22,19 @@ from ....models.facts.records import Evidence, NotChecked, Record
 from ...parsing.nvml_enums import P2P, PATHS
 from ...parsing.parsers import cpu_list, shown
 from ..core.part import Part
-from ..core.path_matrix import ROW, Row, affinities, are_cells, certain_cells, column_names, implied_columns, row_of
+from ..core.path_matrix import (
+    NVLINKS,
+    ROW,
+    KnownRow,
+    Row,
+    affinities,
+    are_cells,
+    certain_cells,
+    column_names,
+    implied_columns,
+    one_row,
+    row_of,
+)
 
 _PROMPT = r"(?:[$#%+>][ ]|\[[^\]\n]{1,80}\][$#%][ ]|[\w.-]{1,40}@[^\n$#%]{1,60}[$#%][ ])?(?:sudo )?"
 _COMMAND = r"nvidia-smi(?:[ ]\S+)?[ ]topo[ ](?:-p2p|--p2pstatus)[ =]?"
@@ -46,7 +58,6 @@ _NIC_ROW = re.compile(r"(?:NIC|mlx[45]_(?:bond_)?)[0-9]{1,3}")
 _NAMED = re.compile(r"\s*(NIC[0-9]{1,3}): ([A-Za-z][\w.-]{0,40})\s*")
 _GPU = re.compile(r"GPU[0-9]{1,3}")
 _NIC = re.compile(r"NIC[0-9]{1,3}|[a-z][a-z0-9_]{2,40}")  # a name of an RDMA device has no capital letters
-_NVLINKS = re.compile(r"NV([0-9]{1,2})")
 _MOST_LINKS = (18, 36)  # per GPU: until Blackwell, and NVML_NVLINK_MAX_LINKS
 _FEWEST = 2  # GPUs with NVLinks to switches that must exist before a GPU without any counts as having lost its links
 _MOST_COLUMNS = 128  # GPUs and NICs; limits the number of pairs, which is its square
@@ -55,20 +66,6 @@ _ALLOWED = {"OK": P2P[0], "CNS": P2P[1], "GNS": P2P[2], "TNS": P2P[3], "DR": P2P
 _REFUSED = {"CNS", "GNS", "TNS"}  # of reading and writing; a matrix of NVLinks has NS, one of atomics also DR
 _NO_COLUMNS = "the cells of the GPUs themselves are missing, or not at their places"
 _AFFINITIES = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
-
-
-class _Row(Struct, frozen=True):
-    """The certain cells of a GPU by column, its affinities, and its line. `whole`: all cells are certain."""
-
-    cells: Mapping[str, str]
-    affinities: Sequence[str]
-    whole: bool
-    where: Evidence
-
-    @property
-    def links(self) -> list[int]:
-        """The number of NVLinks to each peer with at least one."""
-        return [int(found[1]) for cell in self.cells.values() if (found := _NVLINKS.fullmatch(cell))]
 
 
 class _Matrix(Struct, frozen=True):
@@ -81,8 +78,8 @@ class _Matrix(Struct, frozen=True):
     affinities: int
     ability: str | None
     unheaded: str = ""
-    rows: dict[str, _Row] = field(default_factory=dict)
-    nics: dict[str, _Row] = field(default_factory=dict)
+    rows: dict[str, KnownRow] = field(default_factory=dict)
+    nics: dict[str, KnownRow] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)  # of the NICs: "NIC0" -> "mlx5_0"
 
 
@@ -103,7 +100,8 @@ def read(part: Part) -> Iterator[Record]:
             matrices.append(_unheaded(part, ability))
         if matrices and words.words and (_GPU.fullmatch(words.name) or _NIC_ROW.fullmatch(words.name)):
             rows = matrices[-1].rows if words.name.startswith("GPU") else matrices[-1].nics
-            rows.setdefault(words.name, _row(matrices[-1], words, number == end, line, part.cite(number, line)))
+            row = _row(matrices[-1], words, number == end, line, part.cite(number, line))
+            rows[words.name] = one_row(rows.get(words.name), row)
         elif matrices and (named := _NAMED.fullmatch(line)):
             matrices[-1].names[named[1]] = named[2]
     for matrix in map(_with_ability, matrices):
@@ -119,7 +117,8 @@ def read(part: Part) -> Iterator[Record]:
 def _with_ability(matrix: _Matrix) -> _Matrix:
     """The matrix; without its command, words about refused access show that it is of reading or of writing."""
     words = {cell for row in matrix.rows.values() for cell in row.cells.values()}
-    is_read = not matrix.unheaded and matrix.ability is None and words & _REFUSED and "DR" not in words
+    whole = not matrix.unheaded and all(row.cells for row in matrix.rows.values())
+    is_read = whole and matrix.ability is None and words & _REFUSED and "DR" not in words
     return replace(matrix, ability="read") if is_read else matrix
 
 
@@ -177,19 +176,19 @@ def _unheaded(part: Part, ability: str | None) -> _Matrix:
     return _Matrix(columns, len(_AFFINITIES), ability, known)
 
 
-def _row(matrix: _Matrix, row: Row, last: bool, line: str, where: Evidence) -> _Row:
+def _row(matrix: _Matrix, row: Row, last: bool, line: str, where: Evidence) -> KnownRow:
     """A row. Without tabs, an empty affinity is invisible, so affinities count only if all of them are present."""
     known = certain_cells(matrix.columns, row, last, not matrix.unheaded)
     whole = len(known) == len(matrix.columns)
     if not whole or not _GPU.fullmatch(row.name):
-        return _Row(known, (), whole, where)
+        return KnownRow(known, (), whole, where)
     columns, named = (row.cells, 0) if matrix.unheaded else (len(matrix.columns), matrix.affinities)
     others = affinities(line, row, columns, named)
     present = others is not None and ("\t" in line or len(others) == matrix.affinities)
-    return _Row(known, others or () if present else (), others is not None and are_cells(known.values()), where)
+    return KnownRow(known, others or () if present else (), others is not None and are_cells(known.values()), where)
 
 
-def _gpu(matrix: _Matrix, name: str, row: _Row) -> Iterator[Record]:
+def _gpu(matrix: _Matrix, name: str, row: KnownRow) -> Iterator[Record]:
     """The GPU with its CPUs, its NUMA node and its active NVLinks. "N/A" and several nodes give no node."""
     gpu, where = name.lower(), row.where
     text, node = (*row.affinities, "", "")[:2]
@@ -217,7 +216,7 @@ def _up(matrix: _Matrix, name: str) -> int | None:
     return None if joined or len(switched) < _FEWEST else 0
 
 
-def _switched(row: _Row) -> bool:
+def _switched(row: KnownRow) -> bool:
     links = row.links
     return bool(links) and sum(links) > next((most for most in _MOST_LINKS if max(links) <= most), sum(links))
 
@@ -234,14 +233,14 @@ def _pairs(matrix: _Matrix) -> Iterator[Record]:
             ]
             if len(cells) == 2 and any(_is_odd(matrix.rows[row], cell, gpus) for row, cell in cells):
                 (_, one), (_, other) = cells
-                if one != other and all(_NVLINKS.fullmatch(cell) or cell in PATHS.values() for cell in (one, other)):
+                if one != other and all(NVLINKS.fullmatch(cell) or cell in PATHS.values() for cell in (one, other)):
                     yield _contradicted(matrix, a, b, one, other)
                     continue
             for row, cell in sorted(cells, key=lambda one: not are_cells(one[1:]))[:1]:
                 yield from _pair(matrix, f"{a}-{b}".lower(), cell, matrix.rows[row].where)
 
 
-def _is_odd(row: _Row, cell: str, gpus: Sequence[str]) -> bool:
+def _is_odd(row: KnownRow, cell: str, gpus: Sequence[str]) -> bool:
     """Whether a cell is no usual one of its row. A GPU with an inactive link to a switch has it in its whole row."""
     return any(row.cells.get(gpu) not in (cell, "X", None) for gpu in gpus)
 
@@ -284,7 +283,7 @@ def _pair(matrix: _Matrix, key: str, cell: str, where: Evidence) -> Iterator[Rec
         yield NotChecked(
             what="GpuPair.read", subject=key, reason=Reason.UNREADABLE, path=where.source, detail=why, how=how
         )
-    elif links := _NVLINKS.fullmatch(cell):
+    elif links := NVLINKS.fullmatch(cell):
         yield GpuPair(key=key, a=a, b=b, nvlinks=int(links[1]), cites={"nvlinks": where})
     else:
         yield NotChecked(

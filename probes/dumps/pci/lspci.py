@@ -24,7 +24,7 @@ from ..core.part import Part
 from ..core.pci_words import class_of, identity
 from .drivers import GPU_DRIVERS, driver
 from .lspci_errors import DEVICE, DEVICE_STATUS, NAME, STATUS, of_device, uncorrected
-from .lspci_excerpts import ANY_LINE, LINK_ROW, end_of_function, size_of, without_address
+from .lspci_excerpts import ANY_LINE, LINK_ROW, NO_HEADER, end_of_function, size_of, without_address
 from .lspci_gaps import gaps, is_unbound, without_state
 from .lspci_hex import ROW, SETPCI, registers, space_of, verbose
 
@@ -37,7 +37,6 @@ BEGIN = (
     r"|^[ \t]*Capabilities: \[[0-9a-f]{2,3}\] Express \(v"
     rf"|{SETPCI}|{LINK_ROW}"
 )
-_NO_HEADER = "!!! Unknown header type 7f"  # lspci.c: every read of the function gives ones
 _HEADER = re.compile(
     r"^[ \t]*(?P<address>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (?P<kind>[^:\n]{3,80}?)"
     r"(?: \[(?P<code>[0-9a-f]{4})\])?: (?P<what>[^\n]+)",
@@ -99,7 +98,7 @@ class _Block:
         self._identity(header)
         space = space_of(self.address, text) if ROW.search(text) else None
         self.secondary = space.secondary if space else None
-        unknown = text.find(_NO_HEADER)
+        unknown = text.find(NO_HEADER)
         self.lost = "(rev ff)" in header["what"] or unknown >= 0 or (space is not None and space.lost)
         if self.lost:
             self._set(max(unknown, 0), {"lost": True})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from ....models.facts.machine import Pci
-from ....models.facts.records import Evidence, Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import Evidence, NotChecked, Record
 from ....models.facts.units import GIB, KIB, MIB
 from ..core.part import Part
 
@@ -17,6 +19,16 @@ _NAMES = (
     "LnkCap:|LnkSta:|UESta:|ACSCtl:|NUMA node|IOMMU group|Physical Slot:|DeviceName:|Kernel driver in use:|Subsystem:"
 )
 _ONCE = re.compile(rf"^[ \t]*({_NAMES}|Control: I/O|DevCtl:|Bus:|DevCap:|LnkCtl:)[^\n]*", re.MULTILINE)
+# Lines near the beginning of a function, and lines near its end: lspci.c (show_terse, show_verbose, show_kernel) prints
+# none of the first behind one of the others. A function that does not answer has no line of its registers.
+_ORDERED = re.compile(
+    r"^[ \t]+(?:(?P<first>DeviceName:|Subsystem:|Physical Slot:|Control: I/O|Flags:[ ])"
+    r"|(?P<lost>!!!)|(?P<registers>NUMA node|IOMMU group|Bus:|Region \d:|Memory at)"
+    r"|(?P<late>Capabilities:|(?:Dev|Lnk|ACS)(?:Cap|Ctl|Sta):|Kernel (?:driver in use|modules):))",
+    re.MULTILINE,
+)
+NO_HEADER = "!!! Unknown header type 7f"  # lspci.c: every read of the function gives ones
+_LOST = re.compile(rf"^[ \t]+{NO_HEADER}", re.MULTILINE)
 _GAP = re.compile(r"^[ \t]*(?:\[?\.{3}\]?|<snip>|\[?snip\]?)[^\n]*\n", re.MULTILINE | re.IGNORECASE)
 _LINE = re.compile(
     rf"({_NAMES}|Region [12]:|RlxdOrd|MaxPayload(?= \d{{3,4}} bytes, MaxReadReq)|BAR [12]: current size:"
@@ -75,6 +87,14 @@ def without_address(part: Part, readers: Readers, contradictory: Callable[[str],
         first, _ = next(iter(group.values()))
         if fields:
             yield Pci(key=part.where(first), cites=cites, **fields)
+    for line, _ in islice(part.matches(_LOST), 1):
+        yield _lost(part.where(line))
+
+
+def _lost(where: str) -> NotChecked:
+    why = "a function gives ones for each register, and the line with its address is missing"
+    how = "lspci -nn: such a function has (rev ff)"
+    return NotChecked(what="Pci.lost", subject="node", reason=Reason.INCOMPLETE, path=where, detail=why, how=how)
 
 
 def _of_another(text: str, group: Mapping[str, tuple[int, re.Match[str]]], found: re.Match[str]) -> bool:
@@ -128,12 +148,27 @@ def size_of(text: str) -> int:
 
 
 def end_of_function(text: str, start: int, end: int) -> int:
-    """The position at which the lines of a function end: at a gap, or at the first line that each function has once
-    and that comes again with another value, because the line with the next address is missing.
+    """The position at which the lines of a function end: at a gap, or at the first line of another one, because the
+    line with the next address is missing. Such a line comes again with another value, though each function has it once,
+    or it is behind a line that the tool prints later.
     """
     gap = _GAP.search(text, start, end)
+    stop = _out_of_order(text, start, gap.start() if gap else end)
     seen: dict[str, str] = {}
-    for found in _ONCE.finditer(text, start, gap.start() if gap else end):
+    for found in _ONCE.finditer(text, start, stop or (gap.start() if gap else end)):
         if seen.setdefault(found[1], found[0].strip()) != found[0].strip():
             return found.start()
-    return gap.end() if gap else end
+    return stop or (gap.end() if gap else end)
+
+
+def _out_of_order(text: str, start: int, end: int) -> int:
+    """The position of the first line that is behind a line which the tool prints later; 0: none is."""
+    seen: set[str] = set()
+    for found in _ORDERED.finditer(text, start, end):
+        kind = found.lastgroup or ""
+        if kind == "first" and "late" in seen or kind == "lost" and seen & {"late", "registers"}:
+            return found.start()
+        seen.add(kind)
+        if kind == "first" and found[1].startswith(("Control", "Flags")):
+            seen.add("registers")
+    return 0
