@@ -15,7 +15,8 @@ from ....models.facts.records import Evidence, Flow, NotChecked, Record
 from ....models.facts.units import from_bits
 from ..core.json_values import list_of, object_of
 from ..core.part import Part
-from ..core.tables import Case, Line, Tool, read_tool
+from ..core.read_tool import read_tool
+from ..core.tables import Case, Line, Tool
 from ..lines.json_text import decoded, whole_characters
 
 _JSON = r'\{\s{0,20}"start":\s{0,20}\{\s{0,20}"connected":'

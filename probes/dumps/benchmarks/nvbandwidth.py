@@ -16,9 +16,10 @@ from ....models.facts.gpu import Driver
 from ....models.facts.reason import Reason
 from ....models.facts.records import Flow, NotChecked, Record
 from ....models.facts.units import from_gigabytes
-from ..core.matrix import Cell, implied_gpus
+from ..core.matrix import Cell, with_gpus
 from ..core.part import Part
-from ..core.tables import Case, Line, Tool, read_tool
+from ..core.read_tool import read_tool
+from ..core.tables import Case, Line, Tool
 from ..core.tables import flows as flows_of
 from ..lines.json_text import decoded, whole_characters
 
@@ -80,8 +81,7 @@ _TOOL = Tool(
 
 def read(part: Part) -> Iterator[Record]:
     """The GPUs, and the rate of each copy."""
-    records = list(_read_json(part) if part.text.lstrip().startswith("{") else _read_text(part))
-    yield from (*records, *implied_gpus(records))
+    yield from with_gpus(_read_json(part) if part.text.lstrip().startswith("{") else _read_text(part))
 
 
 def _read_text(part: Part) -> Iterator[Record]:

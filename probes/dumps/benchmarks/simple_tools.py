@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from ....models.facts.records import Record
 from ....models.facts.units import from_gigabits, from_gigabytes, from_megabits, from_megabytes
 from ..core.part import Part
-from ..core.tables import Case, Line, Tool, read_tool
+from ..core.read_tool import read_tool
+from ..core.tables import Case, Line, Tool
 
 _OSU, _TESTS = r"# OSU (?:MPI|NCCL|UPC|OpenSHMEM)\S{0,12}", r"(?:tcp|udp|sdp|sctp|rds|rc|uc|ud|xrc)_\w{2,30}"
 _RATE_UNIT = "[KMGT][bB]|bytes|bits"  # qperf.c, view_band

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from ....models.facts.records import Record
 from ....models.facts.units import from_megabytes
 from ..core.part import Part
-from ..core.tables import Case, Line, Tool, read_tool
+from ..core.read_tool import read_tool
+from ..core.tables import Case, Line, Tool
 
 _LINES = (
     r"STREAM version [$]Revision: |STREAM Benchmark implementation in |This system uses [0-9]{1,3} bytes per "

@@ -69,6 +69,18 @@ class Part(Struct, frozen=True):
             evidence=evidence,
         )
 
+    def gap(
+        self,
+        number: int,
+        why: str,
+        what: str = "Observation",
+        reason: Reason = Reason.INCOMPLETE,
+        how: str = "keep the whole output of the tool",
+        subject: str = "node",
+    ) -> NotChecked:
+        """A note that values at line `number` (from 0) could not be read or used."""
+        return NotChecked(what=what, subject=subject, reason=reason, path=self.where(number), detail=why, how=how)
+
     def cut(self, number: int, what: str) -> NotChecked:
         """A note that the output ends too early at line `number`. Used only if the truncation is certain."""
         why = f"line {self.place(number)}: the output ends here, {what}; everything before it was read"
@@ -110,3 +122,9 @@ class Part(Struct, frozen=True):
     def last(self) -> str:
         """The line number of the last line in the file."""
         return self.place(self.text.rstrip("\n").count("\n"))
+
+
+def transfer(op: str, sender: str, receiver: str, size: int | None = None, both: bool = False) -> Flow:
+    """The flow of a write or a send. A read goes the other way. `both`: the other direction runs at the same time."""
+    ends = (receiver, sender) if op == "read" else (sender, receiver)
+    return Flow(op, ends, size, beside=(ends[::-1],) if both else ())
