@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from ....models.facts.records import NotChecked
 from ..lines.markup import cells_of
 from .part import Part
 
@@ -62,6 +63,15 @@ def rows(
             yield Row(guessed, cells, number, line)
         else:
             yield number, line
+
+
+def cut_row(part: Part, columns: Sequence[object], plain: Callable[[str], str] = str.strip) -> Iterator[NotChecked]:
+    """Whether the text ends within a row. No line after a table begins with as many numbers as a row."""
+    whole = part.text.rstrip()
+    cells = plain(whole[whole.rfind("\n") + 1 :]).split()
+    damaged = any(cell[0].isdecimal() and not _are_numbers((cell,)) for cell in cells)
+    if 0 < len(cells) < len(columns) and _are_numbers(cells[:2]) and not damaged:
+        yield part.cut(whole.count("\n"), f"after {len(cells)} of {len(columns)} columns")
 
 
 def _cells(line: str, columns: int, fused: re.Pattern[str] | None) -> tuple[str, ...]:

@@ -58,11 +58,11 @@ class Part(Struct, frozen=True):
         return Evidence(self.where(number), (shown if shown and is_line else line).strip()[:300])
 
     def rate(self, flow: Flow, value: float, evidence: Evidence, quantity: str = "rate") -> Observation:
-        """The rate of a flow under load, in bytes per second in one direction."""
+        """The rate of a flow under load, in bytes per second in one direction; its latency in seconds."""
         return Observation(
             about=flow,
             quantity=quantity,
-            unit="bytes_per_second",
+            unit="seconds" if quantity == "latency" else "bytes_per_second",
             value=value,
             at=self.at,
             busy=True,

@@ -13,11 +13,14 @@ from ....models.facts.gpu import Gpu
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ..lines.markup import cells_of
+from .columns import Row, cut_row, rows
 from .matrix import cells, damaged, empty_cell, truncation
 from .part import Part
-from .tables import Case, Line, Tool, Values, case_of, compiled, flow_of, flows, named, rate_of, text_of
+from .tables import Case, Columns, Line, Table, Tool, Values, case_of, compiled, flow_of, flows, named, rate_of, text_of
 
 _GAP = re.compile(r"\[?(?:\.\.\.|…)|<snip", re.IGNORECASE)  # lines are omitted here
+_NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
+_FUSED = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18}){0,8}")  # a number, or several without blanks between them
 
 
 class _Reading(Struct):
@@ -34,16 +37,18 @@ class _Reading(Struct):
 
 def read_tool(part: Part, tool: Tool) -> Iterator[Record]:
     """The GPUs, rates and gaps of an output. Each reason why rates cannot be used is stated once."""
-    records = _read_lines(_Reading(part, tool, dict(tool.start)))
+    reading = _Reading(part, tool, dict(tool.start))
+    records = _read_table(reading, tool.table) if tool.table else _read_lines(reading)
     yield from _undisturbed(records) if tool.growing else records
 
 
-def read_rows(part: Part, tool: Tool, rows: Iterable[tuple[str, Values, Evidence]]) -> Iterator[Record]:
-    """The same for texts that stand for rows, each with further values: of JSON."""
+def read_rows(part: Part, tool: Tool, found: Iterable[tuple[str, Values, Evidence]]) -> Iterator[Record]:
+    """The same for texts that stand for rows, each with further values: of JSON. "": the values are enough."""
     reading = _Reading(part, tool, {})
-    for text, values, cite in rows:
-        if row := _row(tool, text):
-            yield from _rate(reading, {**tool.start, **values, **named(row)}, cite)
+    for text, values, cite in found:
+        row = _row(tool, text)
+        if row or not text:
+            yield from _rate(reading, {**tool.start, **values, **(named(row) if row else {})}, cite)
     yield from reading.refused.values()
 
 
@@ -107,26 +112,66 @@ def _read_lines(reading: _Reading) -> Iterator[Record]:
     yield from reading.refused.values()
 
 
+def _read_table(reading: _Reading, table: Table) -> Iterator[Record]:
+    part, tool = reading.part, reading.tool
+    texts = part.text.split("\n")
+    columns, unread = None, None
+    for found in rows(part, table.heading, table.guess, extra=True, fused=table.fused):
+        if isinstance(found, Row):
+            cite = part.cite(found.number, texts[found.number])
+            if columns is None or not found.cells:  # what is missing is stated at the heading
+                reading.values |= {new: reading.values.pop(old, "") for old, new in table.once.items()}
+                yield from _rate(reading, {**reading.values, "rate": "0"}, cite)
+            columns = found.columns
+            values = _of_columns(table, found)
+            if values.get("unit") in tool.units and all(map(_NUMBER.fullmatch, found.cells)):
+                yield from _rate(reading, {**reading.values, **values}, cite)
+            continue
+        number, text = found
+        cells = text.split()
+        line, words = _line(tool, text)
+        if line and words:
+            yield from _described(reading, number, texts[number], line, words)
+        elif unread is None and len(cells) > 2 and all(map(_FUSED.fullmatch, cells)):
+            unread = number
+    yield from reading.refused.values()
+    end = list(cut_row(part, columns or ()))
+    yield from end
+    if unread is not None and not end:
+        lacks = "has no heading, so its unit is not known" if columns is None else "has not a value for each column"
+        how = f"keep the whole output of the tool, with the line that begins with {table.first}"
+        yield part.gap(unread, f"{texts[unread].strip()[:60]!a} {lacks}", how=how)
+
+
+def _of_columns(table: Table, row: Row[Columns]) -> Values:
+    """The values of a row: its cells, and the unit of the rate."""
+    values = {"size": row.cells[0]} if row.cells else {}
+    for (name, unit), cell in zip(row.columns, row.cells, strict=False):
+        if value := table.values.get(name):
+            values |= {value: cell, "unit": unit} if value == "rate" else {value: cell}
+    return values
+
+
 def _line(tool: Tool, text: str) -> tuple[Line | None, re.Match[str] | None]:
-    for line, pattern in _lines(tool.lines):
+    for line, pattern in _line_patterns(tool.lines):
         if found := pattern.fullmatch(text):
             return line, found
     return None, None
 
 
 def _row(tool: Tool, text: str) -> re.Match[str] | None:
-    found = (pattern.fullmatch(text) for pattern in _rows(tool.rows))
+    found = (pattern.fullmatch(text) for pattern in _row_patterns(tool.rows))
     return next((one for one in found if one), None) if text else None
 
 
 @cache
-def _lines(lines: tuple[Line, ...]) -> list[tuple[Line, re.Pattern[str]]]:
+def _line_patterns(lines: tuple[Line, ...]) -> list[tuple[Line, re.Pattern[str]]]:
     return [(line, compiled(line.pattern)) for line in lines]
 
 
 @cache
-def _rows(rows: tuple[str, ...]) -> list[re.Pattern[str]]:
-    return [compiled(row) for row in rows]
+def _row_patterns(several: tuple[str, ...]) -> list[re.Pattern[str]]:
+    return [compiled(row) for row in several]
 
 
 def _of_cells(tool: Tool, values: Values) -> Iterator[Values]:
@@ -218,7 +263,7 @@ def _rate(reading: _Reading, values: Values, cite: Evidence) -> Iterator[Record]
             return
         if flow.ends[:1] == flow.ends[1:]:  # a copy inside a GPU
             return
-        record = reading.part.rate(flow, rate_of(tool, values, case), cite)
+        record = reading.part.rate(flow, rate_of(tool, values, case), cite, case.quantity)
     reading.begun = None
     if tool.one_of:
         place, key = tool.cases.index(case), values.get(tool.one_of, "")

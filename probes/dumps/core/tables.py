@@ -7,7 +7,7 @@ reason why the row is no rate of a link. read_tool.py reads the outputs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TypeAlias
 
@@ -19,6 +19,7 @@ from ....models.facts.units import GIB, KIB, MIB
 from .matrix import Cell
 
 Values: TypeAlias = Mapping[str, str]
+Columns: TypeAlias = tuple[tuple[str, str], ...]  # name and unit of each column of a table
 _SIZES = {"": 1, "By": 1, "kB": KIB, "K": KIB, "k": KIB, "M": MIB, "m": MIB, "G": GIB, "g": GIB}
 
 
@@ -48,6 +49,18 @@ class Case(Struct, frozen=True, eq=False):
     how: str = ""
     subject: str = ""
     what: str = "rate of copy"
+    quantity: str = "rate"  # "latency": in seconds
+
+
+class Table(Struct, frozen=True, eq=False):
+    """A table whose heading names its columns. Its rows are numbers, of which the first one is the size."""
+
+    heading: Callable[[str], Columns | None]  # the columns that a line names
+    guess: Callable[[tuple[str, ...]], Columns | None]  # the columns of a row without a heading
+    values: Values  # the values that columns stand for, by their names; the unit is that of the column of the rate
+    once: Values = field(default_factory=dict)  # values of the next heading only, and the names that they get there
+    first: str = ""  # the first name of the heading
+    fused: re.Pattern[str] | None = None  # the end of a cell to which the next one is joined
 
 
 class Tool(Struct, frozen=True, eq=False):
@@ -58,6 +71,7 @@ class Tool(Struct, frozen=True, eq=False):
     # Expressions with the groups rate, and perhaps unit, size and size_unit. With the group cells instead of rate: a
     # row of a matrix. Each cell is a rate with the values of its column.
     rows: tuple[str, ...] = ()
+    table: Table | None = None  # instead of rows
     label: str = ""  # the name of a row or column of a matrix; its groups are values
     units: Mapping[str, float] = field(default_factory=dict)  # bytes per second, by the value unit
     meanings: Mapping[str, Values] = field(default_factory=dict)  # replaces values: {"engine": {"SM": "-sm"}}
