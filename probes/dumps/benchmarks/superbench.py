@@ -38,14 +38,6 @@ _PLACE = re.compile(r"(?:^|/)rank([0-9]{1,4})/[^/]*$")
 _MATRIX = re.compile(r"(\w{4,80})_(?:cpu|gpu)([0-9]{1,3})_gpu([0-9]{1,3})_bw")
 _COLLECTIVE = re.compile(r"(?:NCCL_)?([a-z]{4,20})_([0-9]{1,15})_(algbw|busbw)")
 _DISK = re.compile(r"([a-z][a-z0-9]{1,30})_((?:seq|rand)_[a-z_]{4,20})_(bs|read_iops|write_iops)")
-_OPS = {
-    "allreduce": "all_reduce",
-    "allgather": "all_gather",
-    "reducescatter": "reduce_scatter",
-    "alltoall": "alltoall",
-    "broadcast": "broadcast",
-    "reduce": "reduce",
-}
 _PLAIN = (None, "default", "nvlink")  # notes of single-node runs with NCCL's default settings
 _BEGINS = re.compile(r"[{\[]")
 _FASTEST = 1e15  # bytes per second
@@ -166,7 +158,7 @@ def _collectives(part: Part, metrics: Sequence[_Metric]) -> Iterator[Observation
     found: dict[str, dict[int, dict[str, tuple[float, Evidence]]]] = defaultdict(lambda: defaultdict(dict))
     plain = [one for one in metrics if one[0]["note"] in _PLAIN]
     for key, value, cite in _matching(plain, "[nr]ccl-bw", _COLLECTIVE):
-        if op := _OPS.get(key[1]):
+        if op := nccl.OPS.get(key[1]):
             found[op][int(key[2])].setdefault(key[3], (value, cite))
     for op, sizes in found.items():
         both = ((size, one) for size, one in sizes.items() if len(one) == 2)

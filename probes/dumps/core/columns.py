@@ -65,12 +65,17 @@ def rows(
             yield number, line
 
 
-def cut_row(part: Part, columns: Sequence[object], plain: Callable[[str], str] = str.strip) -> Iterator[NotChecked]:
-    """Whether the text ends within a row. No line after a table begins with as many numbers as a row."""
+def cut_row(
+    part: Part, columns: Sequence[object], plain: Callable[[str], str] = str.strip, words: bool = False
+) -> Iterator[NotChecked]:
+    """Whether the text ends within a row. `words`: only the first two cells of a row are always numbers.
+
+    No line after a table begins with as many numbers as a row.
+    """
     whole = part.text.rstrip()
     cells = plain(whole[whole.rfind("\n") + 1 :]).split()
-    damaged = any(cell[0].isdecimal() and not _are_numbers((cell,)) for cell in cells)
-    if 0 < len(cells) < len(columns) and _are_numbers(cells[:2]) and not damaged:
+    numbers = all(map(str.isdecimal, cells[:2])) if words else _are_numbers(cells)
+    if words < len(cells) < len(columns) and numbers:
         yield part.cut(whole.count("\n"), f"after {len(cells)} of {len(columns)} columns")
 
 
