@@ -71,15 +71,16 @@ class Part(Struct, frozen=True):
 
     def gap(
         self,
-        number: int,
+        line: int | str,
         why: str,
         what: str = "Observation",
         reason: Reason = Reason.INCOMPLETE,
         how: str = "keep the whole output of the tool",
         subject: str = "node",
     ) -> NotChecked:
-        """A note that values at line `number` (from 0) could not be read or used."""
-        return NotChecked(what=what, subject=subject, reason=reason, path=self.where(number), detail=why, how=how)
+        """A note that values at a line (from 0) or place could not be read or used."""
+        path = line if isinstance(line, str) else self.where(line)
+        return NotChecked(what=what, subject=subject, reason=reason, path=path, detail=why, how=how)
 
     def cut(self, number: int, what: str) -> NotChecked:
         """A note that the output ends too early at line `number`. Used only if the truncation is certain."""
