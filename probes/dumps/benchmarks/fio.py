@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Observation, Record
-from ....models.facts.units import GIB, KIB, MIB
+from ....models.facts.units import GIB, KIB, MIB, prefixed
 from ..core.json_values import each_document, number, object_of, objects
 from ..core.part import Part, transfer
 
@@ -34,10 +34,9 @@ _RATE = re.compile(  # fio 3, or fio 2, which writes KB for KiB
     rf"\s*(READ|WRITE): (?:bw=[0-9.]{{1,12}}[KMGT]?i?B/s \(({_NUMBER})([kMGT]?)B/s\)"
     rf"|io=[^,]{{1,40}}, aggrb=({_NUMBER})([KMGT]?)B/s).*"
 )
-_OLD_UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
 _DISK = re.compile(r"\s*([a-z][a-z0-9]{1,30}): ios=(\d{1,18})/(\d{1,18})(?!\d).*")
 _NO_DISK = ("null", "mmap")
-_UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_UNITS, _OLD_UNITS = prefixed(""), prefixed("", step=KIB)
 _SIZES = {"k": KIB, "m": MIB, "g": GIB}
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Record
-from ....models.facts.units import from_bits
-from ..core.json_values import list_of, object_of
+from ....models.facts.units import from_bits, prefixed
+from ..core.json_values import member, number, objects
 from ..core.part import Part
 from ..core.read_tool import read_tool
 from ..core.tables import Case, Line, Tool
@@ -103,7 +102,7 @@ _TOOL = Tool(
         *_sums(("{from}", "{to}"), "[134]", program="2"),
         *_sums(("{from}", "{to}"), "[3-5]"),
     ),
-    units={"": from_bits(1), "K": from_bits(1e3), "M": from_bits(1e6), "G": from_bits(1e9), "T": from_bits(1e12)},
+    units=prefixed("", from_bits(1)),
     start={"op": "tcp"},
     needs=("from",),
     lacks="the first lines of the test are missing: they say which end sends",
@@ -121,23 +120,21 @@ def read(part: Part) -> Iterator[Record]:
 
 def _read_json(part: Part, place: str, start: int) -> Record:
     try:
-        members: dict[str, Any] = decoded(whole_characters(part.text), part.text.index("{", start))[0]
+        run = decoded(whole_characters(part.text), part.text.index("{", start))[0]
     except ValueError:
-        return _gap(_lacks("truncated or invalid JSON"), place)
-    begun, end = object_of(object_of(members.get("start")).get("test_start")), object_of(members.get("end"))
-    sums = [object_of(end.get(name)).get("bits_per_second") for name in ("sum_received", "sum_sent", "sum")]
-    rate = next((float(one) for one in sums if isinstance(one, int | float) and 0 < one < 1e18), None)
+        return _gap(part, _lacks("truncated or invalid JSON"), place)
+    sums = (number(member(run, f"end.{name}.bits_per_second"), 1e18) for name in ("sum_received", "sum_sent", "sum"))
+    rate = next((one for one in sums if one), None)
     if rate is None:
-        return _gap(_lacks(str(members.get("error") or "no rate in it")[:200]), place)
-    peers = [object_of(one).get("remote_host") for one in list_of(object_of(members.get("start")).get("connected"))]
-    limited = isinstance(begun.get("target_bitrate"), int) and begun["target_bitrate"] > 0
+        return _gap(part, _lacks(str(member(run, "error") or "no rate in it")[:200]), place)
+    peers = [one.get("remote_host") for one in objects(member(run, "start.connected"))]
+    limited = bool(number(member(run, "start.test_start.target_bitrate"), 1e18))
     if limited or any(isinstance(one, str) and re.search(_LOCAL, one) for one in peers):
-        return _gap(_invalid(_LIMITED if limited else _LOOPBACK), place)
-    op = "udp" if begun.get("protocol") == "UDP" else "tcp"
-    ends = (_NETWORK, _HOST) if begun.get("reverse") else (_HOST, _NETWORK)
+        return _gap(part, _invalid(_LIMITED if limited else _LOOPBACK), place)
+    op = "udp" if member(run, "start.test_start.protocol") == "UDP" else "tcp"
+    ends = (_NETWORK, _HOST) if member(run, "start.test_start.reverse") else (_HOST, _NETWORK)
     return part.rate(Flow(op, ends), from_bits(rate), Evidence(place, f"bits_per_second {rate:g}"))
 
 
-def _gap(case: Case, path: str) -> NotChecked:
-    subject = case.subject or "node"
-    return NotChecked(what=case.what, subject=subject, reason=case.reason, path=path, detail=case.refused, how=case.how)
+def _gap(part: Part, case: Case, place: str) -> NotChecked:
+    return part.gap(place, case.refused, case.what, case.reason, case.how, case.subject or "node")

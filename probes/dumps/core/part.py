@@ -75,7 +75,7 @@ class Part(Struct, frozen=True):
         why: str,
         what: str = "Observation",
         reason: Reason = Reason.INCOMPLETE,
-        how: str = "keep the whole output of the tool",
+        how: str | None = "keep the whole output of the tool",
         subject: str = "node",
     ) -> NotChecked:
         """A note that values at a line (from 0) or place could not be read or used."""

@@ -261,26 +261,20 @@ def _rate(reading: _Reading, values: Values, cite: Evidence) -> Iterator[Record]
         flow, value = flow_of(tool, values, case), float(values["rate"])
         if not flow or not value or value < tool.least or (values.get("size") and not flow.size):
             return
-        if flow.ends[:1] == flow.ends[1:]:  # a copy inside a GPU
-            return
         record = reading.part.rate(flow, rate_of(tool, values, case), cite, case.quantity)
     reading.begun = None
+    place = tool.cases.index(case) if case in tool.cases else -1
     if tool.one_of:
-        place, key = tool.cases.index(case), values.get(tool.one_of, "")
+        key = values.get(tool.one_of, "")
         if key not in reading.best or place <= reading.best[key][0]:
             reading.best[key] = place, record
     elif isinstance(record, NotChecked):
-        reading.refused.setdefault((id(case), record.what, record.subject, record.detail), record)
+        reading.refused.setdefault((place, record.what, record.subject, record.detail), record)
     else:
         yield record
 
 
 def _gap(reading: _Reading, case: Case, values: Values, path: str) -> NotChecked:
-    return NotChecked(
-        what=text_of(reading.tool, case.what, values),
-        subject=text_of(reading.tool, case.subject, values) or "node",
-        reason=case.reason,
-        path=path,
-        detail=text_of(reading.tool, case.refused, values),
-        how=case.how or "keep the whole output of the tool",
-    )
+    why, what, subject = (text_of(reading.tool, text, values) for text in (case.refused, case.what, case.subject))
+    how = case.how or "keep the whole output of the tool"
+    return reading.part.gap(path, why, what, case.reason, how, subject or "node")

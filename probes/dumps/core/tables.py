@@ -93,7 +93,7 @@ def flows(tool: Tool, values: Values, found: Sequence[Cell]) -> Iterator[tuple[F
         named = {**values, "row": str(cell.row), "column": str(cell.column), "rate": repr(cell.value)}
         case = case_of(tool, named)
         flow = case and flow_of(tool, named, case)
-        if case and flow and len(set(flow.ends)) > 1:
+        if case and flow:
             every.append((flow, rate_of(tool, named, case), cell, case))
     for flow, value, cell, case in every:
         others = tuple(other.ends for other, *_ in every if other.ends != flow.ends) if case.together else flow.beside
@@ -110,9 +110,9 @@ def _fits(case: Case, values: Values) -> bool:
 
 
 def flow_of(tool: Tool, values: Values, case: Case) -> Flow | None:
-    """The flow of a row. None: the row is no rate of a link."""
+    """The flow of a row. None: the row is no rate of a link, or a copy inside a GPU."""
     ends = tuple(text_of(tool, end, values) for end in case.ends)
-    if not ends:
+    if not ends or len(ends) > len(set(ends)):
         return None
     factor = _SIZES[values.get("size_unit", "")] * int(values.get("size_width", 1))
     size = int(float(values.get("size") or 0) * factor)
