@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Record
+from ....models.facts.records import Evidence, Record
 from ....models.facts.units import from_bits, prefixed
 from ..core.json_values import member, number, objects
 from ..core.part import Part
-from ..core.read_tool import read_tool
+from ..core.read_tool import read_rows, read_tool
 from ..core.tables import Case, Line, Tool
 from ..lines.json_text import decoded, whole_characters
 
@@ -114,27 +114,27 @@ _TOOL = Tool(
 def read(part: Part) -> Iterator[Record]:
     """The received rate of each test, or the sent rate if the receiver's number is missing."""
     for first, document in part.matches(_DOCUMENT):
-        yield _read_json(part, part.where(first), document.start())
+        yield from _read_json(part, part.where(first), document.start())
     yield from read_tool(part, _TOOL)
 
 
-def _read_json(part: Part, place: str, start: int) -> Record:
+def _read_json(part: Part, place: str, start: int) -> Iterator[Record]:
+    """The sums of a test of iperf3 as a row of the tables."""
     try:
         run = decoded(whole_characters(part.text), part.text.index("{", start))[0]
     except ValueError:
-        return _gap(part, _lacks("truncated or invalid JSON"), place)
+        run = {"error": "truncated or invalid JSON"}
     sums = (number(member(run, f"end.{name}.bits_per_second"), 1e18) for name in ("sum_received", "sum_sent", "sum"))
     rate = next((one for one in sums if one), None)
     if rate is None:
-        return _gap(part, _lacks(str(member(run, "error") or "no rate in it")[:200]), place)
-    peers = [one.get("remote_host") for one in objects(member(run, "start.connected"))]
-    limited = bool(number(member(run, "start.test_start.target_bitrate"), 1e18))
-    if limited or any(isinstance(one, str) and re.search(_LOCAL, one) for one in peers):
-        return _gap(part, _invalid(_LIMITED if limited else _LOOPBACK), place)
-    op = "udp" if member(run, "start.test_start.protocol") == "UDP" else "tcp"
-    ends = (_NETWORK, _HOST) if member(run, "start.test_start.reverse") else (_HOST, _NETWORK)
-    return part.rate(Flow(op, ends), from_bits(rate), Evidence(place, f"bits_per_second {rate:g}"))
-
-
-def _gap(part: Part, case: Case, place: str) -> NotChecked:
-    return part.gap(place, case.refused, case.what, case.reason, case.how, case.subject or "node")
+        why = str(member(run, "error") or "no rate in it")[:200]
+        yield part.gap(place, why, reason=Reason.UNREADABLE, how=_KEEP)
+        return
+    values = {**(_RECEIVES if member(run, "start.test_start.reverse") else _SENDS), "stream": "SUM", "rate": repr(rate)}
+    if member(run, "start.test_start.protocol") == "UDP":
+        values["op"] = "udp"
+    if number(member(run, "start.test_start.target_bitrate"), 1e18):
+        values["limited"] = "yes"
+    if any(re.search(_LOCAL, str(one.get("remote_host"))) for one in objects(member(run, "start.connected"))):
+        values["local"] = "yes"
+    yield from read_rows(part, _TOOL, [("", values, Evidence(place, f"bits_per_second {rate:g}"))])

@@ -49,6 +49,7 @@ def read_rows(part: Part, tool: Tool, found: Iterable[tuple[str, Values, Evidenc
         row = _row(tool, text)
         if row or not text:
             yield from _rate(reading, {**tool.start, **values, **(named(row) if row else {})}, cite)
+    yield from _end_run(reading, None)
     yield from reading.refused.values()
 
 
