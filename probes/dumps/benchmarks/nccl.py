@@ -16,7 +16,8 @@ from ....models.facts.records import Evidence, Flow, Observation, Record
 from ....models.facts.units import from_gigabytes
 from ..core.columns import Row, cut_row, rows
 from ..core.part import Part
-from . import nccl_commands, nccl_log, nccl_printed
+from ..jobs import nccl_log, nccl_printed
+from . import nccl_commands
 
 # Launchers put the rank before each line: mpirun "[1,0]<stdout>:", srun and torchrun "0:".
 _PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ?)\s*")
