@@ -10,6 +10,7 @@ from typing import NewType
 BytesPerSecond = NewType("BytesPerSecond", float)
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+_PREFIXES = {0: ("",), 1: ("k", "K"), 2: ("M",), 3: ("G",), 4: ("T",)}
 _UTC = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -36,6 +37,11 @@ def from_megabits(rate: float) -> BytesPerSecond:
 def from_gigabits(rate: float) -> BytesPerSecond:
     """Gbit/s, the kernel's unit for InfiniBand, as bytes per second."""
     return BytesPerSecond(rate * 1e9 / 8)
+
+
+def prefixed(unit: str, base: float = 1.0, step: int = 1000) -> dict[str, float]:
+    """A unit with each prefix: {"B": 1, "kB": 1000, "KB": 1000, "MB": 1e6, ...}. `base`: what one such unit is."""
+    return {f"{sign}{unit}": base * float(step**power) for power, signs in _PREFIXES.items() for sign in signs}
 
 
 def as_gigabytes(rate: float) -> str:

@@ -13,8 +13,8 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
-from ..core.tables import Case, Line, Tool, read_tool
-from .larger_copies import drop_disturbed
+from ..core.read_tool import read_tool
+from ..core.tables import Case, Line, Tool
 
 _COPIES = r"(?:Host to Device|Device to Host|Device to Device)"
 BEGIN = (
@@ -63,9 +63,10 @@ _TOOL = Tool(
     block="copies",
     needs=("copies", "memory", "unit"),
     lacks="the lines above this row do not name the direction, the memory and the unit",
+    growing=True,
 )
 
 
 def read(part: Part) -> Iterator[Record]:
     """The GPU, and the rate of each copy size between GPU and host."""
-    yield from drop_disturbed(read_tool(part, _TOOL))
+    yield from read_tool(part, _TOOL)

@@ -6,50 +6,41 @@ sizes are powers of 1024. The other end is another machine. The output names the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Flow, NotChecked, Record
-from ....models.facts.units import GIB, KIB, MIB
+from ....models.facts.records import Record
+from ....models.facts.units import from_megabytes
 from ..core.part import Part
+from ..core.read_tool import read_tool
+from ..core.tables import Case, Line, Tool
 
 _HEADING = r"(?:name[ \t]+)?bytes[ \t]+(?:iters|#sent)[ \t]+(?:#ack[ \t]+)?total[ \t]+time[ \t]+MB/sec[ \t]+usec/xfer"
 BEGIN = rf"^[ \t]*(?:(?:[$%#] )?(?:\S{{1,80}}/)?fi_[a-z]{{2,12}}_(?:[a-z]{{1,12}}_)?(?:bw|pingpong)[ ]|{_HEADING})"
-_COMMAND = re.compile(r"\bfi_(?P<test>[a-z_]{4,40})[ ].{0,400}")
-_DOMAIN = re.compile(r"(?:[ ]-d[ ]?|--domain[ =])(?P<device>[A-Za-z][\w.]{1,40}?)(?:-rdm|-dgrm)?(?:[ ]|$)")
-_ROW = re.compile(
-    r"[ \t]*(?P<size>[0-9]{1,9}(?:\.[0-9]{1,2})?)(?P<unit>[kmg]?)[ \t]+[0-9.]{1,9}[kmg]?[ \t]+"
-    r"(?:=?[0-9.]{1,9}[kmg]?[ \t]+)?[0-9.]{1,9}[kmgt]?[ \t]+[0-9.]{1,9}s[ \t]+(?P<rate>[0-9]{1,7}\.[0-9]{2})"
-    r"[ \t]+[0-9.]{1,12}[ \t]+[0-9.]{1,9}[ \t]*"
+_COMMAND = r".{0,400}?\bfi_(?P<test>[a-z_]{4,40})[ ].{0,400}"
+_NIC = r"(?=.{0,400}?(?:[ ]-d[ ]?|--domain[ =])(?P<device>[A-Za-z][\w.]{1,40}?)(?:-rdm|-dgrm)?(?:[ ]|$))"
+_TOOL = Tool(
+    lines=(Line(rf"{_NIC}{_COMMAND}", forgets=("*",)), Line(_COMMAND, forgets=("*",))),
+    rows=(
+        r"(?P<size>[0-9]{1,9}(?:\.[0-9]{1,2})?)(?P<size_unit>[kmg]?)\s+[0-9.]{1,9}[kmg]?\s+"
+        r"(?:=?[0-9.]{1,9}[kmg]?\s+)?[0-9.]{1,9}[kmgt]?\s+[0-9.]{1,9}s\s+(?P<rate>[0-9]{1,7}\.[0-9]{2})"
+        r"\s+[0-9.]{1,12}\s+[0-9.]{1,9}",
+    ),
+    cases=(
+        Case(
+            when={"device": ""},
+            what="Observation",
+            refused="no line before the table of fabtests names the NIC",
+            reason=Reason.UNREADABLE,
+            how="name the NIC in the command (-d), and keep the command",
+        ),
+        Case(("{device}", "{device}/1"), {"test": ".*rma.*"}, "write"),
+        Case(("{device}", "{device}/1"), op="send"),
+    ),
+    units={"": from_megabytes(1)},
 )
-_UNITS = {"": 1, "k": KIB, "m": MIB, "g": GIB}
-_MB = 1e6
 
 
 def read(part: Part) -> Iterator[Record]:
     """The rate of each message size, if the command names the NIC."""
-    device, op, reported = "", "send", False
-    for number, line in part.lines():
-        if command := _COMMAND.search(line):
-            named = _DOMAIN.search(line)
-            device, reported = named["device"] if named else "", False
-            op = "write" if "rma" in command["test"] else "send"
-        elif row := _ROW.fullmatch(line):
-            if device:
-                flow = Flow(op, (device, f"{device}/1"), int(float(row["size"]) * _UNITS[row["unit"]]))
-                yield part.rate(flow, float(row["rate"]) * _MB, part.cite(number, line))
-            elif not reported:
-                reported = True
-                yield _nameless(part, number)
-
-
-def _nameless(part: Part, number: int) -> NotChecked:
-    return NotChecked(
-        what="Observation",
-        subject="node",
-        reason=Reason.UNREADABLE,
-        path=part.where(number),
-        detail="no line before the table of fabtests names the NIC",
-        how="name the NIC in the command (-d), and keep the command",
-    )
+    yield from read_tool(part, _TOOL)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
-from ....models.facts.units import GIB, KIB, MIB
-from ..core.json_values import documents, list_of, object_of
-from ..core.part import Part
+from ....models.facts.records import Evidence, NotChecked, Observation, Record
+from ....models.facts.units import GIB, KIB, MIB, prefixed
+from ..core.json_values import each_document, number, object_of, objects
+from ..core.part import Part, transfer
 
 BEGIN = (
     r"^(?:[ \t]{0,8}\{\s{0,20}\"fio version\"[ ]{0,2}:|\w[^\n:]{0,80}: \(g=\d{1,4}\): rw=\w{1,20}, bs="
@@ -29,66 +29,56 @@ _JOB = re.compile(
     r"\S.*?: \(g=(\d{1,4})\): rw=\w+, bs=(?:\(R\) )?(\d{1,6})([KMG]i?)?B?-(?:.*ioengine=(?P<engine>\w+))?"
 )
 _GROUP = re.compile(r"Run status group (\d{1,4}) \(all jobs\):\s*")
-_RATE = re.compile(r"\s*(READ|WRITE): bw=[0-9.]{1,12}[KMGT]?i?B/s \(([0-9.]{1,12})([kMGT]?)B/s\).*")
-# fio 2 writes KB for KiB.
-_OLD_RATE = re.compile(r"\s*(READ|WRITE): io=[^,]{1,40}, aggrb=([0-9.]{1,12})([KMGT]?)B/s.*")
-_OLD_UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": GIB << 10}
+_NUMBER = r"[0-9]{1,12}(?:\.[0-9]{0,11})?|\.[0-9]{1,11}"
+_RATE = re.compile(  # fio 3, or fio 2, which writes KB for KiB
+    rf"\s*(READ|WRITE): (?:bw=[0-9.]{{1,12}}[KMGT]?i?B/s \(({_NUMBER})([kMGT]?)B/s\)"
+    rf"|io=[^,]{{1,40}}, aggrb=({_NUMBER})([KMGT]?)B/s).*"
+)
 _DISK = re.compile(r"\s*([a-z][a-z0-9]{1,30}): ios=(\d{1,18})/(\d{1,18})(?!\d).*")
 _NO_DISK = ("null", "mmap")
-_UNITS = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_UNITS, _OLD_UNITS = prefixed(""), prefixed("", step=KIB)
 _SIZES = {"k": KIB, "m": MIB, "g": GIB}
+
+
+_WHAT, _MOST = "rate of a disk", 1e15  # bytes per second
+_Rates: TypeAlias = list[tuple[str, float, Evidence]]  # direction, bytes per second, line
 
 
 def read(part: Part) -> Iterator[Record]:
     """The read and write rates of devices. Runs that do not name the device have no rates."""
-    yield from _read_json(part) if _WHOLE.search(part.text) else _read_text(part)
+    yield from each_document(part, _OBJECT, _run) if _WHOLE.search(part.text) else _read_text(part)
 
 
-def _read_json(part: Part) -> Iterator[Record]:
-    for one in documents(part, _OBJECT):
-        if isinstance(one, NotChecked):
-            yield one
-        else:
-            yield from _run(one.value, part, part.where(one.line))
-
-
-def _run(run: Mapping[str, Any], part: Part, where: str) -> Iterator[Observation | NotChecked]:
+def _run(part: Part, run: Any, where: str) -> Iterator[Observation | NotChecked]:
     """The rate of a device for each group of jobs, block size and direction."""
-    common = object_of(run.get("global options"))
-    used = [object_of(one) for one in list_of(run.get("disk_util"))]
+    used = objects(object_of(run).get("disk_util"))
     # The output also lists the members of an array, whose sums are in aggr_* fields of the array (fio, stat.c:
     # aggr_util).
     used = [one for one in used if "aggr_read_ios" in one] or used
-    disks = [one.get("name") for one in used]
     idle = bool(used) and all(one.get("read_ios") == 0 == one.get("write_ios") for one in used)
     sums: dict[tuple[int, str, int | None], dict[str, float]] = defaultdict(lambda: {"read": 0.0, "write": 0.0})
     cached = idle
-    for job in map(object_of, list_of(run.get("jobs"))):
-        options = {**common, **object_of(job.get("job options"))}
+    for job in objects(run.get("jobs")):
+        options = {**object_of(run.get("global options")), **object_of(job.get("job options"))}
         cached = cached or not _uses_device(options)
-        device = _device(options.get("filename"), disks)
-        group = job.get("groupid")
+        device, group = _device(options.get("filename"), [one.get("name") for one in used]), job.get("groupid")
         if device and isinstance(group, int) and _uses_device(options) and not idle:
             for side in ("read", "write"):
                 sums[group, device, _size(_blocks(options))][side] += _rate(object_of(job.get(side)))
     if cached:
-        yield _cached(where)
+        yield _cached(part, where)
     for (group, device, size), rates in sums.items():
         for side, rate in rates.items():
             if rate:
                 text = f"group {group}, {device}, {side}: {rate:.0f} bytes/s"
-                yield part.rate(_flow(device, side, size, all(rates.values())), rate, Evidence(where, text))
+                flow = transfer(side, "host", device, size, all(rates.values()))
+                yield part.rate(flow, rate, Evidence(where, text))
 
 
-def _cached(where: str) -> NotChecked:
-    return NotChecked(
-        what="rate of a disk",
-        subject="node",
-        reason=Reason.NOT_MEASURED,
-        path=where,
-        detail="jobs with direct=0 or ioengine=null or mmap, and jobs without I/O of the disk, do not show its rate",
-        how="run fio with direct=1 and ioengine=libaio or io_uring",
-    )
+def _cached(part: Part, where: str) -> NotChecked:
+    why = "jobs with direct=0 or ioengine=null or mmap, and jobs without I/O of the disk, do not show its rate"
+    how = "run fio with direct=1 and ioengine=libaio or io_uring"
+    return part.gap(where, why, _WHAT, Reason.NOT_MEASURED, how)
 
 
 def _blocks(options: Mapping[str, Any]) -> object:
@@ -104,9 +94,8 @@ def _uses_device(options: Mapping[str, Any]) -> bool:
 
 def _rate(side: Mapping[str, Any]) -> float:
     """Bytes per second; fio 2 has KiB/s only."""
-    exact, rough = side.get("bw_bytes"), side.get("bw")
-    value = exact if isinstance(exact, (int, float)) else rough * KIB if isinstance(rough, (int, float)) else 0
-    return float(value) if 0 < value < 1e15 else 0.0
+    exact, rough = number(side.get("bw_bytes"), _MOST), number(side.get("bw"), _MOST / KIB)
+    return exact if exact is not None else (rough or 0.0) * KIB
 
 
 def _device(filename: object, disks: list[object]) -> str | None:
@@ -130,8 +119,8 @@ def _read_text(part: Part) -> Iterator[Observation | NotChecked]:
     disks = {disk[1] for disk in found if int(disk[2]) + int(disk[3])}
     cached = bool(found) and not disks  # without I/O of the disk, the bytes came from the page cache
     sizes: dict[str, int | None] = {}
-    group, seen = "", dict[str, list[tuple[str, float, Evidence]]]()
-    for number, line in part.lines():
+    group, seen = "", dict[str, _Rates]()
+    for line_number, line in part.lines():
         if job := _JOB.match(line):
             size = _size(f"{job[2]}{(job[3] or '')[:1]}")
             cached = cached or job["engine"] in _NO_DISK
@@ -141,20 +130,14 @@ def _read_text(part: Part) -> Iterator[Observation | NotChecked]:
                 yield from _of_groups(part, None if cached else disks, sizes, seen)
                 seen = {}
             group = begun[1]
-        elif (rate := _RATE.fullmatch(line)) and rate[2].count(".") <= 1 and rate[2].strip("."):
-            value = float(rate[2]) * _UNITS[rate[3]]
-            seen.setdefault(group, []).append((rate[1].lower(), value, part.cite(number, line)))
-        elif (old := _OLD_RATE.fullmatch(line)) and old[2].count(".") <= 1 and old[2].strip("."):
-            value = float(old[2]) * _OLD_UNITS[old[3]]
-            seen.setdefault(group, []).append((old[1].lower(), value, part.cite(number, line)))
+        elif rate := _RATE.fullmatch(line):
+            value = float(rate[2]) * _UNITS[rate[3]] if rate[2] else float(rate[4]) * _OLD_UNITS[rate[5]]
+            seen.setdefault(group, []).append((rate[1].lower(), value, part.cite(line_number, line)))
     yield from _of_groups(part, None if cached else disks, sizes, seen)
 
 
 def _of_groups(
-    part: Part,
-    disks: Collection[str] | None,
-    sizes: Mapping[str, int | None],
-    seen: Mapping[str, list[tuple[str, float, Evidence]]],
+    part: Part, disks: Collection[str] | None, sizes: Mapping[str, int | None], seen: Mapping[str, _Rates]
 ) -> Iterator[Observation | NotChecked]:
     """The rates of the only device; disks=None: the bytes came from no disk.
 
@@ -162,26 +145,14 @@ def _of_groups(
     """
     for group, rates in seen.items():
         twice = len({side for side, _, _ in rates}) < len(rates)  # the line of the next group is missing
+        unknown = twice or group not in sizes
         if disks is None:
-            yield _cached(rates[0][2].source)
-        elif len(disks) == 1 and group in sizes and not twice:
-            (disk,) = disks
-            for side, value, cite in rates:
-                yield part.rate(_flow(disk, side, sizes[group], len(rates) > 1), value, cite)
+            yield _cached(part, rates[0][2].source)
+        elif unknown or len(disks) != 1:
+            lacks = "the lines of their job and group" if unknown else "the name of their only device"
+            why = f"rates of fio without {lacks}"
+            yield part.gap(rates[0][2].source, why, _WHAT, how="keep the whole output of fio")
         else:
-            lacks = (
-                "the lines of their job and group" if twice or group not in sizes else "the name of their only device"
-            )
-            yield NotChecked(
-                what="rate of a disk",
-                subject="node",
-                reason=Reason.INCOMPLETE,
-                path=rates[0][2].source,
-                detail=f"rates of fio without {lacks}",
-                how="keep the whole output of fio",
-            )
-
-
-def _flow(device: str, side: str, size: int | None, both: bool) -> Flow:
-    ends = (device, "host") if side == "read" else ("host", device)
-    return Flow(side, ends, size, beside=(ends[::-1],) if both else ())
+            for side, value, cite in rates:
+                flow = transfer(side, "host", next(iter(disks)), sizes[group], len(rates) > 1)
+                yield part.rate(flow, value, cite)

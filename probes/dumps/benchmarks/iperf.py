@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Record
-from ....models.facts.units import from_bits
-from ..core.json_values import list_of, object_of
+from ....models.facts.records import Evidence, Record
+from ....models.facts.units import from_bits, prefixed
+from ..core.json_values import member, number, objects
 from ..core.part import Part
-from ..core.tables import Case, Line, Tool, read_tool
+from ..core.read_tool import read_rows, read_tool
+from ..core.tables import Case, Line, Tool
 from ..lines.json_text import decoded, whole_characters
 
 _JSON = r'\{\s{0,20}"start":\s{0,20}\{\s{0,20}"connected":'
@@ -102,7 +102,7 @@ _TOOL = Tool(
         *_sums(("{from}", "{to}"), "[134]", program="2"),
         *_sums(("{from}", "{to}"), "[3-5]"),
     ),
-    units={"": from_bits(1), "K": from_bits(1e3), "M": from_bits(1e6), "G": from_bits(1e9), "T": from_bits(1e12)},
+    units=prefixed("", from_bits(1)),
     start={"op": "tcp"},
     needs=("from",),
     lacks="the first lines of the test are missing: they say which end sends",
@@ -114,29 +114,27 @@ _TOOL = Tool(
 def read(part: Part) -> Iterator[Record]:
     """The received rate of each test, or the sent rate if the receiver's number is missing."""
     for first, document in part.matches(_DOCUMENT):
-        yield _read_json(part, part.where(first), document.start())
+        yield from _read_json(part, part.where(first), document.start())
     yield from read_tool(part, _TOOL)
 
 
-def _read_json(part: Part, place: str, start: int) -> Record:
+def _read_json(part: Part, place: str, start: int) -> Iterator[Record]:
+    """The sums of a test of iperf3 as a row of the tables."""
     try:
-        members: dict[str, Any] = decoded(whole_characters(part.text), part.text.index("{", start))[0]
+        run = decoded(whole_characters(part.text), part.text.index("{", start))[0]
     except ValueError:
-        return _gap(_lacks("truncated or invalid JSON"), place)
-    begun, end = object_of(object_of(members.get("start")).get("test_start")), object_of(members.get("end"))
-    sums = [object_of(end.get(name)).get("bits_per_second") for name in ("sum_received", "sum_sent", "sum")]
-    rate = next((float(one) for one in sums if isinstance(one, int | float) and 0 < one < 1e18), None)
+        run = {"error": "truncated or invalid JSON"}
+    sums = (number(member(run, f"end.{name}.bits_per_second"), 1e18) for name in ("sum_received", "sum_sent", "sum"))
+    rate = next((one for one in sums if one), None)
     if rate is None:
-        return _gap(_lacks(str(members.get("error") or "no rate in it")[:200]), place)
-    peers = [object_of(one).get("remote_host") for one in list_of(object_of(members.get("start")).get("connected"))]
-    limited = isinstance(begun.get("target_bitrate"), int) and begun["target_bitrate"] > 0
-    if limited or any(isinstance(one, str) and re.search(_LOCAL, one) for one in peers):
-        return _gap(_invalid(_LIMITED if limited else _LOOPBACK), place)
-    op = "udp" if begun.get("protocol") == "UDP" else "tcp"
-    ends = (_NETWORK, _HOST) if begun.get("reverse") else (_HOST, _NETWORK)
-    return part.rate(Flow(op, ends), from_bits(rate), Evidence(place, f"bits_per_second {rate:g}"))
-
-
-def _gap(case: Case, path: str) -> NotChecked:
-    subject = case.subject or "node"
-    return NotChecked(what=case.what, subject=subject, reason=case.reason, path=path, detail=case.refused, how=case.how)
+        why = str(member(run, "error") or "no rate in it")[:200]
+        yield part.gap(place, why, reason=Reason.UNREADABLE, how=_KEEP)
+        return
+    values = {**(_RECEIVES if member(run, "start.test_start.reverse") else _SENDS), "stream": "SUM", "rate": repr(rate)}
+    if member(run, "start.test_start.protocol") == "UDP":
+        values["op"] = "udp"
+    if number(member(run, "start.test_start.target_bitrate"), 1e18):
+        values["limited"] = "yes"
+    if any(re.search(_LOCAL, str(one.get("remote_host"))) for one in objects(member(run, "start.connected"))):
+        values["local"] = "yes"
+    yield from read_rows(part, _TOOL, [("", values, Evidence(place, f"bits_per_second {rate:g}"))])

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct, field
 
 from ....models.facts.gpu import Gpu
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
+from ....models.facts.records import Evidence, Flow, Observation, Record
 from ....models.facts.units import from_gigabytes
-from ..core.columns import Row, rows
+from ..core.columns import Row, cut_row, rows
 from ..core.part import Part
-from . import nccl_commands, nccl_log, nccl_printed
+from ..jobs import nccl_log, nccl_printed
+from . import nccl_commands
 
 # Launchers put the rank before each line: mpirun "[1,0]<stdout>:", srun and torchrun "0:".
 _PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ?)\s*")
@@ -23,7 +25,9 @@ _RANK = re.compile(
     r"#\s+Rank\s+(?P<rank>\d+)\b.*?\bon\s+(?P<host>\S+)\s+device\s+(?P<device>[0-9]{1,4})\s+"
     r"\[(?P<bus>[0-9a-fx:.]+)\]\s+(?P<name>\S.*)"
 )
-NAME = re.compile(r"\b(all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|gather|scatter)_perf\b")
+NAME = re.compile(rf"\b({nccl_commands.OPS})_perf\b")
+OPS = {op.replace("_", ""): op for op in nccl_commands.OPS.split("|")}  # without separators, as in files of results
+_BUS = re.compile(r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?")
 # From 1000 on, numbers have one decimal place, then none (getFloatStr). A truncated row has fewer cells than columns.
 _RATE = re.compile(r"[0-9]{1,3}\.[0-9]{2,4}|[0-9]{4,6}(?:\.[0-9]{1,4})?")
 _UNHEADED = re.compile(
@@ -38,6 +42,7 @@ _SIZE = re.compile(r"[0-9]{1,18}")
 _TIME = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?")
 _ROUNDED = 0.02  # largest relative error of a product of two rounded numbers in a row of a long message
 _MOST_RANKS = 4096  # largest number of ranks that two rounded bandwidths can determine
+Measured: TypeAlias = tuple[int, float, float, Evidence]  # size, algorithm bandwidth and bus bandwidth in GB/s
 
 
 class _Table(Struct, frozen=True):
@@ -46,7 +51,7 @@ class _Table(Struct, frozen=True):
     columns: list[str]
     op: str | None
     ranks: int
-    rows: list[tuple[int, float, float, Evidence]] = field(default_factory=list)
+    rows: list[Measured] = field(default_factory=list)
 
 
 # An output begins with the first lines of nccl-tests, the heading of a table, or a line of NCCL's log. With NCCL_DEBUG,
@@ -73,9 +78,8 @@ def read(part: Part) -> Iterator[Record]:
     """A GPU for each rank on the first host, the bus bandwidth of each size (out of place), and the facts in
     the log.
     """
-    if (
-        "busbw" in part.text or " Rank " in part.text or _UNHEADED.search(part.text)
-    ):  # a log without a table can have millions of lines
+    # A log without a table can have millions of lines.
+    if "busbw" in part.text or " Rank " in part.text or _UNHEADED.search(part.text):
         yield from _read_tables(part)
     yield from nccl_log.read(part)
     yield from nccl_printed.rates(part)
@@ -102,20 +106,18 @@ def _read_tables(part: Part) -> Iterator[Record]:
             ranks.add(rank["rank"])
             host = host or rank["host"]
             if rank["host"] == host:
-                yield _gpu(rank, part.cite(number, plain))
+                yield gpu(int(rank["device"]), rank["name"], rank["bus"], part.cite(number, plain))
         if named := NAME.search(plain):
             op = named[1]
-    if tables:
-        yield from _end(part, tables[-1])
+    if tables and tables[-1].rows:
+        yield from cut_row(part, tables[-1].columns, _plain, words=True)
     names = set(NAME.findall(part.text)) if tables else set[str]()
     for table in tables:
         yield from bandwidths(part, table.rows, table.op or (min(names) if len(names) == 1 else None), table.ranks)
 
 
-def bandwidths(
-    part: Part, measured: Sequence[tuple[int, float, float, Evidence]], op: str | None, ranks: int
-) -> Iterator[Observation]:
-    """Rows of size, algorithm bandwidth and bus bandwidth in GB/s. `op` and `ranks`: None and 0 if unknown."""
+def bandwidths(part: Part, measured: Sequence[Measured], op: str | None, ranks: int) -> Iterator[Observation]:
+    """The bus bandwidth of each size. `op` and `ranks`: None and 0 if unknown."""
     if not measured:
         return
     _, algorithm, bus, _ = max(measured, key=lambda row: row[0])
@@ -123,14 +125,6 @@ def bandwidths(
     ends = tuple(f"rank{rank}" for rank in range(ranks or implied))
     for size, _, bus, evidence in measured:
         yield part.rate(Flow(op, ends, size), from_gigabytes(bus), evidence, "bus_bandwidth")
-
-
-def _end(part: Part, table: _Table) -> Iterator[NotChecked]:
-    """Whether the text ends within a table. No line after a table begins with as many numbers as a row."""
-    whole = part.text.rstrip()
-    cells = _plain(whole[whole.rfind("\n") + 1 :]).split()
-    if table.rows and 1 < len(cells) < len(table.columns) and cells[0].isdecimal() and cells[1].isdecimal():
-        yield part.cut(whole.count("\n"), f"after {len(cells)} of {len(table.columns)} columns")
 
 
 def _plain(line: str) -> str:
@@ -141,9 +135,7 @@ def _heading(line: str) -> list[str] | None:
     words = [word for word in line.lstrip("# ").split() if word != "timestamp"]
     if words[:1] != ["size"] or not {"algbw", "busbw"} <= set(words) or not {"time", "cputime"} & set(words):
         return None
-    if (
-        words.index("busbw") != words.index("algbw") + 1
-    ):  # a damaged name, and the second half of the columns has it too
+    if words.index("busbw") != words.index("algbw") + 1:  # a damaged name, in both halves of the columns
         return None
     return words if set(words[words.index("busbw") :]) <= _AFTER else None
 
@@ -191,8 +183,8 @@ def _ranks(share: float) -> int:
     return min(_MOST_RANKS, max(2, round(1 / (1 - share)))) if 0 < share < 1 else 1
 
 
-def _gpu(rank: re.Match[str], line: Evidence) -> Gpu:
+def gpu(number: int, name: str, bus: str, line: Evidence) -> Gpu:
     """The GPU of a rank. Recent versions print its bus as 0000:53:00, older ones as 0x53, RCCL as 0000:53:00.0."""
-    bus = re.fullmatch(r"([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?", rank["bus"])
-    address = f"{bus[1]}{bus[2] or '.0'}" if bus else None
-    return Gpu(key=f"gpu{int(rank['device'])}", name=rank["name"], address=address, cites={"name": line})
+    found = _BUS.fullmatch(bus)
+    address = f"{found[1]}{found[2] or '.0'}" if found else None
+    return Gpu(key=f"gpu{number}", name=name.strip(), address=address, cites={"name": line})

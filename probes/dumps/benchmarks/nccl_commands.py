@@ -13,8 +13,8 @@ from ....models.catalog.settings import settings
 from ....models.facts.machine import Setting
 from ..core.part import Part
 
-_OPS = "all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|gather|scatter"
-_RUN = rf"[^\n]{{0,600}}?(?<![\w.-])(?:{_OPS})_perf(?:_mpi)?[ \t]+-{{1,2}}[a-z]"
+OPS = "all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|gather|scatter"
+_RUN = rf"[^\n]{{0,600}}?(?<![\w.-])(?:{OPS})_perf(?:_mpi)?[ \t]+-{{1,2}}[a-z]"
 # A command, or a line of one that goes on below
 BEGIN = rf"(?:{_RUN}|[^\n]{{0,300}}?(?<![\w.-])NCCL_[A-Z0-9_]{{1,60}}=[^\s\\]{{1,80}}[^\n]{{0,300}}\\$)"
 _LONGEST = 4000  # characters of a command

@@ -13,12 +13,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ....models.facts.gpu import Driver
-from ....models.facts.reason import Reason
-from ....models.facts.records import Flow, NotChecked, Record
+from ....models.facts.records import Flow, Record
 from ....models.facts.units import from_gigabytes
-from ..core.matrix import Cell, implied_gpus
+from ..core.json_values import list_of, objects
+from ..core.matrix import Cell, with_gpus
 from ..core.part import Part
-from ..core.tables import Case, Line, Tool, read_tool
+from ..core.read_tool import read_tool
+from ..core.tables import Case, Line, Tool
 from ..core.tables import flows as flows_of
 from ..lines.json_text import decoded, whole_characters
 
@@ -80,8 +81,7 @@ _TOOL = Tool(
 
 def read(part: Part) -> Iterator[Record]:
     """The GPUs, and the rate of each copy."""
-    records = list(_read_json(part) if part.text.lstrip().startswith("{") else _read_text(part))
-    yield from (*records, *implied_gpus(records))
+    yield from with_gpus(_read_json(part) if part.text.lstrip().startswith("{") else _read_text(part))
 
 
 def _read_text(part: Part) -> Iterator[Record]:
@@ -99,32 +99,23 @@ def flows(test: str, heading: str, cells: Sequence[Cell]) -> Iterator[tuple[Flow
 def _read_json(part: Part) -> Iterator[Record]:
     """The same from JSON. A truncated JSON document gives no rates."""
     try:
-        whole, _ = decoded(whole_characters(part.text).lstrip())
-        tests = whole["nvbandwidth"]["testcases"]
-        version = whole["nvbandwidth"].get("Driver Version")
+        whole = decoded(whole_characters(part.text).lstrip())[0]["nvbandwidth"]
+        tests, version = whole["testcases"], whole.get("Driver Version")
     except (ValueError, KeyError, TypeError, AttributeError) as wrong:
-        yield NotChecked(
-            what="dump",
-            subject=part.file,
-            reason=Reason.INCOMPLETE,
-            path=part.where(0),
-            detail=f"JSON of nvbandwidth: {wrong!r}",
-        )
+        yield part.gap(0, f"JSON of nvbandwidth: {wrong!r}", "dump", how=None, subject=part.file)
         return
     if isinstance(version, str) and re.fullmatch(r"\d[\d.]*", version):
         yield Driver(key="nvidia", version=version, cites={"version": part.cite(0, f"Driver Version: {version}")})
-    for one in tests if isinstance(tests, list) else ():
-        if isinstance(one, dict) and isinstance(one.get("name"), str):
-            test, heading = one["name"], str(one.get("bandwidth_description", ""))
+    for one in objects(tests):
+        if isinstance(test := one.get("name"), str):
             place = re.search(rf'"name"\s*:\s*"{re.escape(test)}"', part.text)
             line = part.text.count("\n", 0, place.start()) if place else 0
-            for flow, rate, cell in flows(test, heading, tuple(_json_cells(one))):
+            for flow, rate, cell in flows(test, str(one.get("bandwidth_description", "")), tuple(_json_cells(one))):
                 yield part.rate(flow, rate, part.cite(line, f"{test} [{cell.row}][{cell.column}]: {cell.value:g}"))
 
 
 def _json_cells(test: dict[str, Any]) -> Iterator[Cell]:
-    matrix = test.get("bandwidth_matrix")
-    for row, values in enumerate(matrix if isinstance(matrix, list) else ()):
-        for column, text in enumerate(values if isinstance(values, list) else ()):
+    for row, values in enumerate(list_of(test.get("bandwidth_matrix"))):
+        for column, text in enumerate(list_of(values)):
             if isinstance(text, str) and re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,6})?", text) and float(text):
                 yield Cell(row, column, float(text), 0)

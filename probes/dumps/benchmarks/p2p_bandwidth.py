@@ -12,15 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
 from ....models.facts.gpu import Gpu, GpuPair
 from ....models.facts.reason import Reason
-from ....models.facts.records import Flow, NotChecked, Observation, Record
+from ....models.facts.records import NotChecked, Record
 from ....models.facts.units import from_gigabytes
-from ..core.matrix import implied_gpus
+from ..core.matrix import with_gpus
 from ..core.part import Part
-from ..core.tables import Case, Line, Tool, read_tool
+from ..core.read_tool import read_tool, through_host
+from ..core.tables import Case, Line, Tool
 
 _SAID = r"(?:[^\n]{0,300}[.:!?)] )?"  # a sentence before the title of a matrix
 BEGIN = (
@@ -69,8 +68,7 @@ def read(part: Part) -> Iterator[Record]:
     """The GPUs, and the rate of each copy. Copies through host memory are marked."""
     turn = -1 if "(P2P Reads)" in part.text else 1  # the GPU that copies is the sender or the receiver
     staged = {pair[::turn] for pair in _without_access(part.text.split("\n"))}
-    records = [_marked(one, staged) for one in read_tool(part, _TOOL)]
-    yield from (*records, *implied_gpus(records))
+    yield from with_gpus(through_host(read_tool(part, _TOOL), staged))
     yield from _untitled(part)
     yield from _access(part)
 
@@ -96,22 +94,9 @@ def _untitled(part: Part) -> Iterator[NotChecked]:
     above = ""
     for number, line in part.lines():
         if _COLUMNS.match(line) and "atrix" not in above:
-            yield NotChecked(
-                what="rate of copy",
-                subject="node",
-                reason=Reason.UNREADABLE,
-                path=part.where(number),
-                detail="the line above the matrix is missing: it names the unit, the direction and peer access",
-                how="keep the whole output of the tool",
-            )
+            why = "the line above the matrix is missing: it names the unit, the direction and peer access"
+            yield part.gap(number, why, "rate of copy", Reason.UNREADABLE)
         above = line if any(map(str.isalnum, line)) else above
-
-
-def _marked(one: Record, staged: set[tuple[str, ...]]) -> Record:
-    """The record; the driver copies through host memory between GPUs without peer access."""
-    if isinstance(one, Observation) and isinstance(one.about, Flow) and one.about.ends in staged:
-        return replace(one, about=replace(one.about, via="host"))
-    return one
 
 
 def _without_access(lines: list[str]) -> Iterator[tuple[str, ...]]:

@@ -15,17 +15,18 @@ The diagonal is a copy inside a GPU and uses no link.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from ....models.facts.records import Flow, Observation, Record
+from ....models.facts.gpu import Gpu
+from ....models.facts.records import NotChecked, Record
 from ....models.facts.units import from_gigabytes
-from ..core.matrix import implied_gpus
+from ..core.matrix import with_gpus
 from ..core.part import Part
-from ..core.tables import Case, Line, Tool, read_tool
-from . import rocm_matrices
-from .larger_copies import drop_disturbed
+from ..core.read_tool import read_tool, through_host
+from ..core.tables import Case, Line, Tool
+from ..lines.markup import cells_of
 
 _BUS_TEST = r"(?:(?:H2D|D2H|Bidir)_Bandwidth_(?:pinned|unpinned|registered)|p2p_(?:uni|bi)_gpu\d{1,3}_gpu\d{1,3})"
 BEGIN = (
@@ -58,34 +59,102 @@ _BUS = Tool(
         Case(("host", "gpu"), {"way": "H2D"}),
     ),
     units={"": from_gigabytes(1)},
+    growing=True,
+)
+_DEVICE = re.compile(
+    r"Device: (?P<number>\d{1,3}),\s+(?P<name>\S.*?)"
+    r"(?:,[ ]{1,8}(?:GPU-\w{1,40},[ ]{1,8})?(?P<bus>[0-9a-f]{1,2}):(?P<slot>[0-9a-f]{1,2})\.(?P<function>[0-7]))?"
+)
+_PROCESSOR = re.compile(r"\b(?:Processor|CPU|[0-9]{1,3}-Core|EPYC|Ryzen|Threadripper|Xeon)\b", re.IGNORECASE)
+_OTHER = Line(r".*bandwidth.*", forgets=("title",))  # the heading of another matrix
+_ROCM = Tool(
+    lines=(
+        Line(r"(?P<title>Unid|Bi?d)irectional copy (?:peak|average) bandwidth GB/s", forgets=("columns",)),
+        Line(r"D/D(?P<columns>(?:\s+\d{1,3})+)"),
+        _OTHER,
+    ),
+    rows=(r"(?P<device>\d{1,3})(?P<cells>(?:\s+(?:\d{1,6}\.\d{1,6}|N/A))+)",),
+    label=r"(?P<device>\d{1,3})",
+    cases=(),  # the lines of the devices give them
+    units={"": from_gigabytes(1)},
+    block="title",
+)
+_END = r"(?P<kind>CPU|GPU) (?P<number>\d{1,3})"
+_BENCH_ENDS, _KINDS = ("{kind}{number}", "{to_kind}{to_number}"), {"CPU": "numa", "GPU": "gpu"}
+_BENCH = Tool(
+    lines=(
+        Line(r"Bytes Per Direction (?P<size>\d{1,15})"),
+        Line(
+            r"Unidirectional copy peak bandwidth GB/s \[(?P<title>Local|Remote) read / (?:Local|Remote) write\] "
+            r"\(GPU-Executor: (?P<engine>GFX|DMA)\)",
+            forgets=("columns",),
+        ),
+        Line(r"(?:CPU|GPU) \d{1,3}\s+(?:min|max|sd)\b.*"),  # with SHOW_ITERATIONS
+        Line(r"SRC(?:\+EXE)?\\{1,2}(?:EXE\+)?DST(?P<columns>(?:\s+(?:CPU|GPU) \d{1,3})+)"),
+        _OTHER,
+    ),
+    rows=(rf"{_END}\s+->(?P<cells>(?:\s+(?:\d{{1,6}}\.\d{{2}}|N/A))+)",),
+    label=_END,
+    # The end that copies is a GPU.
+    cases=(
+        Case(_BENCH_ENDS, {"title": "Local", "kind": "GPU"}, op="{engine}"),
+        Case(_BENCH_ENDS, {"title": "Remote", "to_kind": "GPU"}, op="{engine}"),
+    ),
+    units={"": from_gigabytes(1)},
+    meanings={"engine": {"GFX": "copy-sm", "DMA": "copy"}, "kind": _KINDS, "to_kind": _KINDS},
+    block="title",
 )
 
 
 def read(part: Part) -> Iterator[Record]:
     """The GPUs, and the rate of each copy."""
-    staged = set(_without_access(part))
-    records = [
-        *drop_disturbed(_marked(one, staged) for one in read_tool(part, _BUS)),
-        *rocm_matrices.read(part),
-    ]
-    yield from records
-    yield from (gpu for gpu in implied_gpus(records) if gpu.key != "gpu")
+    yield from with_gpus(_read(part))
 
 
-def _marked(one: Record, staged: set[tuple[str, ...]]) -> Record:
-    """The record; the driver copies through host memory between GPUs without peer access."""
-    if isinstance(one, Observation) and isinstance(one.about, Flow):
-        ends = one.about.ends
-        if {ends, ends[::-1], *(("", end) for end in ends)} & staged:
-            return replace(one, about=replace(one.about, via="host"))
-    return one
+def _read(part: Part) -> Iterator[Record]:
+    yield from through_host(read_tool(part, _BUS), set(_without_access(part)))
+    ends = dict[str, str]()
+    yield from _devices(part, ends)
+    yield from read_tool(part, replace(_ROCM, meanings={"device": ends, "to_device": ends}, cases=_rocm_cases(ends)))
+    yield from read_tool(part, _BENCH)
 
 
-def _without_access(part: Part) -> Iterator[tuple[str, ...]]:
+def _rocm_cases(ends: Mapping[str, str]) -> tuple[Case, ...]:
+    """One end at least is a GPU, and both are known."""
+    known, gpus = "|".join(ends), "|".join(number for number, end in ends.items() if end.startswith("gpu"))
+    return tuple(
+        Case(("{device}", "{to_device}"), {"device": one, "to_device": two, "title": title}, both=both)
+        for title, both in (("Unid", ""), ("Bi?d", "sum"))
+        for one, two in ((gpus, known), (known, gpus))
+    )
+
+
+def _devices(part: Part, ends: dict[str, str]) -> Iterator[Gpu | NotChecked]:
+    """The GPUs of rocm_bandwidth_test, and in `ends` the key of each device by its number."""
+    gpus = 0
+    for number, line in part.lines():
+        device = _DEVICE.fullmatch(cells_of(line).strip())
+        if "RocmBandwidthTest" in line:
+            ends.clear()
+            gpus = 0
+        elif device and int(device["number"]) == len(ends) and (device["bus"] or _PROCESSOR.search(line)):
+            ends[device["number"]] = f"gpu{gpus}" if device["bus"] else f"numa{int(device['number'])}"
+            if device["bus"]:
+                address = f"0000:{int(device['bus'], 16):02x}:{int(device['slot'], 16):02x}.{device['function']}"
+                cite = part.cite(number, line)
+                yield Gpu(key=f"gpu{gpus}", name=device["name"], address=address, cites={"name": cite, "address": cite})
+                gpus += 1
+        elif device and 0 <= int(device["number"]) - len(ends) <= 1:  # the line of a device, or its end, is missing
+            why = f"the line of device {len(ends)} is missing, so the devices after it have no number"
+            yield part.gap(number, why, "Gpu")
+
+
+def _without_access(part: Part) -> Iterator[tuple[str, str]]:
     """Pairs without peer access according to hipBusBandwidth. The first end is empty if its line is missing."""
     gpu = ""
     for _, line in part.lines():
         if peer := _PEER.fullmatch(line.strip()):
             gpu = f"gpu{int(peer[1])}"
         elif missing := _NO_PEERS.fullmatch(line):
-            yield from ((gpu, one.replace("#", "")) for one in missing[1].split())
+            for other in missing[1].replace("#", "").split():
+                yield from ((gpu, other), (other, gpu)) if gpu else ((gpu, other),)

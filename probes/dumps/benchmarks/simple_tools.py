@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....models.facts.records import Record
-from ....models.facts.units import from_gigabits, from_gigabytes, from_megabits, from_megabytes
+from ....models.facts.units import from_megabytes, prefixed
 from ..core.part import Part
-from ..core.tables import Case, Line, Tool, read_tool
+from ..core.read_tool import read_tool
+from ..core.tables import Case, Line, Tool
 
 _OSU, _TESTS = r"# OSU (?:MPI|NCCL|UPC|OpenSHMEM)\S{0,12}", r"(?:tcp|udp|sdp|sctp|rds|rc|uc|ud|xrc)_\w{2,30}"
 _RATE_UNIT = "[KMGT][bB]|bytes|bits"  # qperf.c, view_band
@@ -56,21 +57,7 @@ _TOOL = Tool(
         Case(("host", "network"), {"test": "udp_bw"}, "udp"),
         Case(when={"test": "(?:rc|uc|ud|xrc)_.*"}, refused="qperf names no adapter", how="ib_write_bw", what=_NET),
     ),
-    units={
-        "": from_megabytes(1),
-        "B": 1.0,
-        "bytes": 1.0,
-        "bits": 1 / 8,
-        "kB": from_megabytes(1e-3),
-        "KB": from_megabytes(1e-3),
-        "MB": from_megabytes(1),
-        "GB": from_gigabytes(1),
-        "TB": from_gigabytes(1e3),
-        "Kb": from_megabits(1e-3),
-        "Mb": from_megabits(1),
-        "Gb": from_gigabits(1),
-        "Tb": from_gigabits(1e3),
-    },
+    units={"": from_megabytes(1), "bytes": 1.0, "bits": 1 / 8, **prefixed("B"), **prefixed("b", 1 / 8)},
     needs=("test",),
     lacks="the first lines of the test are missing: they name what the number is",
 )

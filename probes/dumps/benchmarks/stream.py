@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from ....models.facts.records import Record
 from ....models.facts.units import from_megabytes
 from ..core.part import Part
-from ..core.tables import Case, Line, Tool, read_tool
+from ..core.read_tool import read_tool
+from ..core.tables import Case, Line, Tool
 
 _LINES = (
     r"STREAM version [$]Revision: |STREAM Benchmark implementation in |This system uses [0-9]{1,3} bytes per "
@@ -25,6 +26,13 @@ _LINES = (
 )
 BEGIN = rf"^[ \t|]*(?:-{{20,}}[ \t]*\n(?:[ \t.]*\n){{0,2}}[ \t|]*)?(?:{_LINES})"
 _HOW = "build STREAM with OpenMP, and run it on one node with a thread for each core"
+_ONE = "one thread cannot use the full memory bandwidth"
+
+
+def _refused(why: str, how: str = _HOW, **when: str) -> Case:
+    return Case(when=when, what="rate of {loop}", refused=why, how=how, subject="host")
+
+
 _TOOL = Tool(
     lines=(
         Line(r"STREAM version [$]Revision: .*", forgets=("*",)),
@@ -48,33 +56,13 @@ _TOOL = Tool(
     rows=(r"(?P<loop>Copy|Triad):?\s+(?P<rate>\d{1,9}\.\d{1,4})(?:\s+\d{1,6}\.\d{1,9}){3}",),
     cases=(
         Case(when={"memory": "gpu"}),
-        Case(
-            when={"ranks": "several"},
-            what="rate of {loop}",
-            refused="the sum over MPI ranks on one or more nodes",
-            how=_HOW,
-            subject="host",
-        ),
-        Case(
-            when={"threads": "1"},
-            what="rate of {loop}",
-            refused="one thread cannot use the full memory bandwidth",
-            how=_HOW,
-            subject="host",
-        ),
-        Case(
-            when={"size": ".+", "timed": "yes", "threads": ""},  # built without OpenMP
-            what="rate of {loop}",
-            refused="one thread cannot use the full memory bandwidth",
-            how=_HOW,
-            subject="host",
-        ),
-        Case(
-            when={"size": r"[0-9]{1,6}|[1-3][0-9]{6}"},
-            what="rate of {loop}",
-            refused="arrays of {size} elements fit into the caches of a processor",
-            how="build STREAM with arrays of at least four times the size of all last-level caches",
-            subject="host",
+        _refused("the sum over MPI ranks on one or more nodes", ranks="several"),
+        _refused(_ONE, threads="1"),
+        _refused(_ONE, size=".+", timed="yes", threads=""),  # built without OpenMP
+        _refused(
+            "arrays of {size} elements fit into the caches of a processor",
+            "build STREAM with arrays of at least four times the size of all last-level caches",
+            size=r"[0-9]{1,6}|[1-3][0-9]{6}",
         ),
         Case(ends=("host",), op="{loop}"),
     ),

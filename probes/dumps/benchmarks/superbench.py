@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-
-from msgspec import Struct, field
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
+from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ....models.facts.units import MIB, from_gigabytes
 from ..core.json_values import documents, list_of, object_of
-from ..core.matrix import Cell, implied_gpus
-from ..core.part import Part
+from ..core.matrix import Cell, with_gpus
+from ..core.part import Part, transfer
+from ..core.read_tool import read_rows
+from ..core.tables import Case, Tool
 from . import gpu_copy, nccl, nvbandwidth
 
 # A metric name is "benchmark:note/run/metric:rank". Note, run and rank are optional.
@@ -34,72 +35,78 @@ _KEY = re.compile(
     r"(?::(?P<end>[\w.-]{1,40}?))?(?::(?P<rank>[0-9]{1,4}))?"
 )
 _PLACE = re.compile(r"(?:^|/)rank([0-9]{1,4})/[^/]*$")
-_HOST_COPY = re.compile(r"(h2d|d2h)(?:_mem)?_bw(?:_gpu)?", re.IGNORECASE)
 _MATRIX = re.compile(r"(\w{4,80})_(?:cpu|gpu)([0-9]{1,3})_gpu([0-9]{1,3})_bw")
-# Until 0.5: perftest's own number, and the index of the device among the active ones. Later: a documented unit.
-_OLD_PORT = re.compile(r"IB_(write|read|send)_([0-9]{1,12})_Avg_([0-9]{1,3})")
-_PORT = re.compile(r"ib_(write|read|send)_bw_([0-9]{1,12})")
 _COLLECTIVE = re.compile(r"(?:NCCL_)?([a-z]{4,20})_([0-9]{1,15})_(algbw|busbw)")
 _DISK = re.compile(r"([a-z][a-z0-9]{1,30})_((?:seq|rand)_[a-z_]{4,20})_(bs|read_iops|write_iops)")
-_OPS = {
-    "allreduce": "all_reduce",
-    "allgather": "all_gather",
-    "reducescatter": "reduce_scatter",
-    "alltoall": "alltoall",
-    "broadcast": "broadcast",
-    "reduce": "reduce",
-}
 _PLAIN = (None, "default", "nvlink")  # notes of single-node runs with NCCL's default settings
 _BEGINS = re.compile(r"[{\[]")
-_COPY_CHECK = "correctness"
 _FASTEST = 1e15  # bytes per second
 
 
-class _Node(Struct):
-    """The metrics of one node. The numbers of one result are separate metrics."""
-
-    part: Part
-    name: str | None = None
-    tables: dict[str, list[tuple[Cell, Evidence]]] = field(default_factory=lambda: defaultdict(list))  # nvbandwidth
-    collectives: dict[str, dict[int, dict[str, tuple[float, Evidence]]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(dict))
+def _port(device: str, end: str) -> tuple[Case, Case]:
+    """A port that sends to itself."""
+    return (
+        Case((f"{device}/1", device), {"op": "read", "end": end}, op="read"),
+        Case((device, f"{device}/1"), {"op": ".+", "end": end}, op="{op}"),
     )
-    disks: dict[tuple[str, str], dict[str, tuple[float, Evidence]]] = field(default_factory=lambda: defaultdict(dict))
+
+
+_RATE, _LOOPBACK = r" (?P<rate>\S{1,30})", "(?:ib|rdma)-loopback"
+_TOOL = Tool(
+    lines=(),
+    rows=(
+        rf"mem-bw (?i:(?P<way>h2d|d2h)(?:_mem)?_bw(?:_gpu)?){_RATE}",
+        rf"gpu-copy-bw {gpu_copy.COPY}(?:_bw)?{_RATE}",
+        # Until 0.5: perftest's own number, and the index of the device among the active ones. Later: a documented unit.
+        rf"{_LOOPBACK} IB_(?P<op>write|read|send)_(?P<size>[0-9]{{1,12}})_Avg_(?P<end>[0-9]{{1,3}}){_RATE}(?P<unit>)",
+        rf"{_LOOPBACK} ib_(?P<op>write|read|send)_bw_(?P<size>[0-9]{{1,12}}){_RATE}",
+    ),
+    cases=(
+        # Each process uses the GPU of its rank (superbench/config/default.yaml) and the processor nearest to it.
+        Case(("host", "gpu{rank}"), {"way": "(?i:h2d)"}),
+        Case(("gpu{rank}", "host"), {"way": "(?i:d2h)"}),
+        *gpu_copy.COPIES,
+        # If the device has no name, "IB3" is the fourth active device in SuperBench's list.
+        *_port("IB{end}", "[0-9]+"),
+        *_port("{end}", ".+"),
+    ),
+    units={"": float(MIB), "GB": from_gigabytes(1)},
+    meanings=gpu_copy.ENGINES,
+    start={"host": "host", "unit": "GB"},
+)
+_Metric: TypeAlias = tuple[re.Match[str], float, Evidence]  # a name that matches _KEY, its value and its line
 
 
 def read(part: Part) -> Iterator[Record]:
     """The rates of the first node in the file."""
-    records = list(_read(part))
-    yield from (*records, *implied_gpus(records))
+    yield from with_gpus(_read(part))
 
 
 def _read(part: Part) -> Iterator[Record]:
-    node, others = _Node(part), set[str]()
+    first, others, metrics, cut = None, set[str](), list[_Metric](), list[NotChecked]()
     for document in documents(part, _BEGINS):
         if isinstance(document, NotChecked):
-            yield document
+            cut.append(document)
             continue
         named = object_of(document.value).get("node")
         name = named if isinstance(named, str) else None
-        node.name = node.name or name
-        if name != node.name:
+        first = first or name
+        if name != first:
             others.add(f"{name}")
             continue
         for key, value in _metrics(document.value, part.file):
-            yield from _metric(node, key, value, part.cite(document.line, f"{key}: {value:g}"))
-    yield from _tables(node)
-    yield from _collectives(node)
-    yield from _disks(node)
+            if (found := _KEY.fullmatch(key)) and found["note"] != "correctness":  # runs that only check copies
+                metrics.append((found, value, part.cite(document.line, f"{key}: {value:g}")))
+    yield from read_rows(part, _TOOL, map(_row, metrics))
+    yield from cut
+    yield from _tables(part, metrics)
+    yield from _collectives(part, metrics)
+    yield from _disks(part, metrics)
     if others:
         count = len(others) + 1
-        why = f"results of {count} nodes; only those of {node.name} are read (linkgauge evaluates one node at a time)"
-        yield NotChecked(
-            what="dump",
-            subject=part.file,
-            reason=Reason.OTHER_CONTEXT,
-            detail=why,
-            how="pass the lines of one node only",
-        )
+        why = f"results of {count} nodes; only those of {first} are read (linkgauge evaluates one node at a time)"
+        how = "pass the lines of one node only"
+        yield NotChecked(what="dump", subject=part.file, reason=Reason.OTHER_CONTEXT, detail=why, how=how)
 
 
 def _metrics(document: object, file: str) -> Iterator[tuple[str, float]]:
@@ -119,100 +126,54 @@ def _metrics(document: object, file: str) -> Iterator[tuple[str, float]]:
             yield key, float(value)
 
 
-def _metric(node: _Node, key: str, value: float, cite: Evidence) -> Iterator[Observation]:
-    found = _KEY.fullmatch(key)
-    reader = _READERS.get(found["name"]) if found else None
-    if found and reader and found["note"] != _COPY_CHECK:
-        yield from reader(node, found, value, cite)
-
-
-def _host_copy(node: _Node, key: re.Match[str], value: float, cite: Evidence) -> Iterator[Observation]:
-    """Each process uses the GPU of its rank (superbench/config/default.yaml) and the processor nearest to it."""
-    if found := _HOST_COPY.fullmatch(key["metric"]):
-        gpu = f"gpu{int(_rank(key))}"
-        ends = ("host", gpu) if found[1].lower() == "h2d" else (gpu, "host")
-        yield node.part.rate(Flow("copy", ends), from_gigabytes(value), cite)
-
-
-def _rank(key: re.Match[str]) -> str:
-    """The rank. Names with a single suffix have the rank in that suffix. 0 if there is one process."""
+def _row(metric: _Metric) -> tuple[str, dict[str, str], Evidence]:
+    """A metric as a row. Names with a single suffix have the rank in that suffix. It is 0 if there is one process."""
+    key, value, cite = metric
     end = key["end"] or ""
-    return key["rank"] or (end if end.isdecimal() else "0")
+    rank = key["rank"] or (end if end.isdecimal() else "0")
+    return f"{key['name']} {key['metric']} {value!r}", {"end": end, "rank": rank}, cite
 
 
-def _gpu_copy(node: _Node, key: re.Match[str], value: float, cite: Evidence) -> Iterator[Observation]:
-    if copied := gpu_copy.flow(key["metric"].removesuffix("_bw")):
-        yield node.part.rate(copied, from_gigabytes(value / (1 + len(copied.beside))), cite)
+def _matching(
+    metrics: Sequence[_Metric], name: str, pattern: re.Pattern[str]
+) -> Iterator[tuple[re.Match[str], float, Evidence]]:
+    """The metrics of a benchmark whose names have a form, with the words of this form."""
+    for key, value, cite in metrics:
+        found = pattern.fullmatch(key["metric"]) if re.fullmatch(name, key["name"]) else None
+        if found:
+            yield found, value, cite
 
 
-def _cell(node: _Node, key: re.Match[str], value: float, cite: Evidence) -> Iterator[Observation]:
-    if found := _MATRIX.fullmatch(key["metric"]):
-        node.tables[found[1]].append((Cell(int(found[2]), int(found[3]), value, len(node.tables[found[1]])), cite))
-    yield from ()
-
-
-def _port(node: _Node, key: re.Match[str], value: float, cite: Evidence) -> Iterator[Observation]:
-    """A port that sends to itself.
-
-    If the device has no name, "IB3" is the fourth active device in SuperBench's list.
-    """
-    old, new = _OLD_PORT.fullmatch(key["metric"]), _PORT.fullmatch(key["metric"])
-    end = old[3] if old else key["end"]
-    if (found := old or new) and end:
-        device = f"IB{int(end)}" if end.isdecimal() else end
-        ends = (device, f"{device}/1")
-        flow = Flow(found[1], ends[::-1] if found[1] == "read" else ends, int(found[2]))
-        yield node.part.rate(flow, value * MIB if old else from_gigabytes(value), cite)
-
-
-def _collective(node: _Node, key: re.Match[str], value: float, cite: Evidence) -> Iterator[Observation]:
-    found = _COLLECTIVE.fullmatch(key["metric"])
-    if found and found[1] in _OPS and key["note"] in _PLAIN:
-        node.collectives[_OPS[found[1]]][int(found[2])].setdefault(found[3], (value, cite))
-    yield from ()
-
-
-def _disk(node: _Node, key: re.Match[str], value: float, cite: Evidence) -> Iterator[Observation]:
-    if found := _DISK.fullmatch(key["metric"]):
-        node.disks[found[1], found[2]].setdefault(found[3], (value, cite))
-    yield from ()
-
-
-def _tables(node: _Node) -> Iterator[Observation]:
-    for test, cells in node.tables.items():
+def _tables(part: Part, metrics: Sequence[_Metric]) -> Iterator[Observation]:
+    tables: dict[str, list[tuple[Cell, Evidence]]] = defaultdict(list)
+    for key, value, cite in _matching(metrics, "nvbandwidth", _MATRIX):
+        table = tables[key[1]]
+        table.append((Cell(int(key[2]), int(key[3]), value, len(table)), cite))
+    for test, cells in tables.items():
         for flow, rate, cell in nvbandwidth.flows(test, "", [cell for cell, _ in cells]):
-            yield node.part.rate(flow, rate, cells[cell.line][1])
+            yield part.rate(flow, rate, cells[cell.line][1])
 
 
-def _collectives(node: _Node) -> Iterator[Observation]:
-    for op, sizes in node.collectives.items():
-        rows = [
-            (size, pair["algbw"][0], *pair["busbw"])
-            for size, pair in sizes.items()
-            if pair.keys() >= {"algbw", "busbw"}
-        ]
-        yield from nccl.bandwidths(node.part, rows, op, 0)
+def _collectives(part: Part, metrics: Sequence[_Metric]) -> Iterator[Observation]:
+    found: dict[str, dict[int, dict[str, tuple[float, Evidence]]]] = defaultdict(lambda: defaultdict(dict))
+    plain = [one for one in metrics if one[0]["note"] in _PLAIN]
+    for key, value, cite in _matching(plain, "[nr]ccl-bw", _COLLECTIVE):
+        if op := nccl.OPS.get(key[1]):
+            found[op][int(key[2])].setdefault(key[3], (value, cite))
+    for op, sizes in found.items():
+        both = ((size, one) for size, one in sizes.items() if len(one) == 2)
+        rows = [(size, one["algbw"][0], *one["busbw"]) for size, one in both]
+        yield from nccl.bandwidths(part, rows, op, 0)
 
 
-def _disks(node: _Node) -> Iterator[Observation]:
+def _disks(part: Part, metrics: Sequence[_Metric]) -> Iterator[Observation]:
     """Operations per second, one block each."""
-    for (device, _), known in node.disks.items():
+    disks: dict[tuple[str, str], dict[str, tuple[float, Evidence]]] = defaultdict(dict)
+    for key, value, cite in _matching(metrics, "disk-benchmark", _DISK):
+        disks[key[1], key[2]].setdefault(key[3], (value, cite))
+    for (device, _), known in disks.items():
         size = known.get("bs", (0.0, None))[0]
         sides: Sequence[str] = [side for side in ("read", "write") if f"{side}_iops" in known and size]
         for side in sides:
             value, cite = known[f"{side}_iops"]
-            ends = (device, "host") if side == "read" else ("host", device)
-            flow = Flow(side, ends, int(size), beside=(ends[::-1],) if len(sides) > 1 else ())
-            yield node.part.rate(flow, value * size, cite)
-
-
-_READERS: Mapping[str, Callable[[_Node, re.Match[str], float, Evidence], Iterator[Observation]]] = {
-    "mem-bw": _host_copy,
-    "gpu-copy-bw": _gpu_copy,
-    "nvbandwidth": _cell,
-    "ib-loopback": _port,
-    "rdma-loopback": _port,
-    "nccl-bw": _collective,
-    "rccl-bw": _collective,
-    "disk-benchmark": _disk,
-}
+            yield part.rate(transfer(side, "host", device, int(size), len(sides) > 1), value * size, cite)

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from ....models.facts.records import NotChecked
 from ..lines.markup import cells_of
 from .part import Part
 
@@ -62,6 +63,20 @@ def rows(
             yield Row(guessed, cells, number, line)
         else:
             yield number, line
+
+
+def cut_row(
+    part: Part, columns: Sequence[object], plain: Callable[[str], str] = str.strip, words: bool = False
+) -> Iterator[NotChecked]:
+    """Whether the text ends within a row. `words`: only the first two cells of a row are always numbers.
+
+    No line after a table begins with as many numbers as a row.
+    """
+    whole = part.text.rstrip()
+    cells = plain(whole[whole.rfind("\n") + 1 :]).split()
+    numbers = all(map(str.isdecimal, cells[:2])) if words else _are_numbers(cells)
+    if words < len(cells) < len(columns) and numbers:
+        yield part.cut(whole.count("\n"), f"after {len(cells)} of {len(columns)} columns")
 
 
 def _cells(line: str, columns: int, fused: re.Pattern[str] | None) -> tuple[str, ...]:

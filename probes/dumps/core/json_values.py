@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import Struct
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import NotChecked
+from ....models.facts.records import NotChecked, Record
 from ..lines.json_text import decoded, whole_characters
 from .part import Part
 
@@ -56,3 +56,30 @@ def object_of(value: object) -> dict[str, Any]:
 def list_of(value: object) -> list[Any]:
     """The value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
+
+
+def member(value: object, path: str) -> Any:
+    """The value at a path of keys: "end.sum_sent.bits_per_second". None: there is none."""
+    for key in path.split("."):
+        value = object_of(value).get(key)
+    return value
+
+
+def objects(value: object) -> list[dict[str, Any]]:
+    """The objects of a list."""
+    return [object_of(one) for one in list_of(value)]
+
+
+def number(value: object, most: float) -> float | None:
+    """The value if it is a number from 0 to below `most`. Python's JSON accepts NaN."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < most else None
+
+
+def each_document(
+    part: Part, begins: re.Pattern[str], read: Callable[[Part, Any, str], Iterator[Record]]
+) -> Iterator[Record]:
+    """What `read` gives for the value and the place of each document, and the gap of an incomplete one."""
+    for one in documents(part, begins):
+        yield from (one,) if isinstance(one, NotChecked) else read(part, one.value, part.where(one.line))

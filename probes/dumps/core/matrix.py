@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -159,10 +159,13 @@ def truncation(lines: Sequence[str], start: int, square: bool) -> tuple[int, str
     return (last, f"after {rows} of {len(columns)} rows") if square and rows < len(columns) else None
 
 
-def implied_gpus(records: Sequence[Record]) -> Iterator[Gpu]:
-    """A Gpu for each GPU that only the ends of flows name."""
-    named = {one.key for one in records if isinstance(one, Gpu)}
-    flows = (one.about for one in records if isinstance(one, Observation) and isinstance(one.about, Flow))
-    for key in dict.fromkeys(end for flow in flows for end in flow.ends):
-        if key.startswith("gpu") and key not in named:
-            yield Gpu(key=key)
+def with_gpus(records: Iterable[Record]) -> Iterator[Record]:
+    """The records, and a Gpu for each numbered GPU that only the ends of flows name."""
+    named, ends = set[str](), dict[str, None]()
+    for one in records:
+        if isinstance(one, Gpu):
+            named.add(one.key)
+        elif isinstance(one, Observation) and isinstance(one.about, Flow):
+            ends |= dict.fromkeys(one.about.ends)
+        yield one
+    yield from (Gpu(key=end) for end in ends if end not in named and re.fullmatch("gpu[0-9]+", end))

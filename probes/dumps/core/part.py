@@ -58,16 +58,29 @@ class Part(Struct, frozen=True):
         return Evidence(self.where(number), (shown if shown and is_line else line).strip()[:300])
 
     def rate(self, flow: Flow, value: float, evidence: Evidence, quantity: str = "rate") -> Observation:
-        """The rate of a flow under load, in bytes per second in one direction."""
+        """The rate of a flow under load, in bytes per second in one direction; its latency in seconds."""
         return Observation(
             about=flow,
             quantity=quantity,
-            unit="bytes_per_second",
+            unit="seconds" if quantity == "latency" else "bytes_per_second",
             value=value,
             at=self.at,
             busy=True,
             evidence=evidence,
         )
+
+    def gap(
+        self,
+        line: int | str,
+        why: str,
+        what: str = "Observation",
+        reason: Reason = Reason.INCOMPLETE,
+        how: str | None = "keep the whole output of the tool",
+        subject: str = "node",
+    ) -> NotChecked:
+        """A note that values at a line (from 0) or place could not be read or used."""
+        path = line if isinstance(line, str) else self.where(line)
+        return NotChecked(what=what, subject=subject, reason=reason, path=path, detail=why, how=how)
 
     def cut(self, number: int, what: str) -> NotChecked:
         """A note that the output ends too early at line `number`. Used only if the truncation is certain."""
@@ -110,3 +123,9 @@ class Part(Struct, frozen=True):
     def last(self) -> str:
         """The line number of the last line in the file."""
         return self.place(self.text.rstrip("\n").count("\n"))
+
+
+def transfer(op: str, sender: str, receiver: str, size: int | None = None, both: bool = False) -> Flow:
+    """The flow of a write or a send. A read goes the other way. `both`: the other direction runs at the same time."""
+    ends = (receiver, sender) if op == "read" else (sender, receiver)
+    return Flow(op, ends, size, beside=(ends[::-1],) if both else ())

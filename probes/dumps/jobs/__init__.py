@@ -1,1 +1,1 @@
-"""Reports about running jobs."""
+"""Reports about running jobs, and NCCL's log of a job."""

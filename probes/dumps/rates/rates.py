@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ....models.facts.network_paths import NodePair
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
-from ..core.matrix import implied_gpus
+from ..core.matrix import with_gpus
 from ..core.part import Part
 from ..lines.markup import cells_of
 from ..lines.shapes import shape
@@ -95,8 +95,7 @@ def read(part: Part) -> Iterator[Record]:
             row.machine = below is not None
             _take(report, row, header, number, part.cite(number, line if line in texts[number] else texts[number]))
     yield from spoken.values()
-    yield from report.records
-    yield from implied_gpus(report.records)
+    yield from with_gpus(report.records)
     yield from _nodes(report)
     yield from _gaps(report)
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from linkgauge.models.facts.reason import Reason
 from linkgauge.models.facts.records import NotChecked, Observation
-from linkgauge.probes.dumps.benchmarks import nccl_log
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.split import is_filler, split
+from linkgauge.probes.dumps.jobs import nccl_log
 from linkgauge.probes.dumps.read import read_dump, recognise
 from linkgauge.probes.dumps.registry import READERS
 from linkgauge.probes.host.live import Live

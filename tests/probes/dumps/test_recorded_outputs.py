@@ -12,10 +12,10 @@ import pytest
 from linkgauge.models.facts.gpu import Gpu, GpuLink
 from linkgauge.models.facts.machine import Disk, Pci, Rdma
 from linkgauge.models.facts.records import Fact, Flow, NotChecked, Observation, Record
-from linkgauge.probes.dumps.benchmarks import nccl_log
 from linkgauge.probes.dumps.core.part import Part
 from linkgauge.probes.dumps.core.reader import Reader
 from linkgauge.probes.dumps.core.split import split
+from linkgauge.probes.dumps.jobs import nccl_log
 from linkgauge.probes.dumps.registry import READERS
 from tests.support.dump_samples import AT
 from tests.support.paths import SHARED
