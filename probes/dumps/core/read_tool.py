@@ -98,9 +98,12 @@ def _read_lines(reading: _Reading) -> Iterator[Record]:
             if line.matrix:
                 yield from _matrix(reading, number, texts, line)
         elif row := _row(tool, text) or _row(tool, before + text) or _row(tool, f"{before} {text}"):
-            before, reading.rows = "", True
-            for values in _of_cells(tool, {**reading.values, **named(row)}):
-                yield from _rate(reading, values, part.cite(number, texts[number]))
+            before, reading.rows, values = "", True, {**reading.values, **named(row)}
+            if _lacks_cells(tool, values):
+                yield part.gap(number, f"{text[:60]!a} has fewer cells or more than the heading", "rate of copy")
+                continue
+            for one in _of_cells(tool, values):
+                yield from _rate(reading, one, part.cite(number, texts[number]))
             continue
         elif tool.label and _is_damaged(reading, text):
             why = f"{text[:60]!a} has a number in a form that the tool does not print"
@@ -184,6 +187,12 @@ def _of_cells(tool: Tool, values: Values) -> Iterator[Values]:
     for column, text in zip(columns, values["cells"].split(), strict=False):
         if text[0].isdecimal():
             yield {**values, **{f"to_{name}": label for name, label in named(column).items()}, "rate": text}
+
+
+def _lacks_cells(tool: Tool, values: Values) -> bool:
+    """Whether a row of a matrix, or its heading, has lost a cell. A row without its heading has no rate."""
+    columns = compiled(tool.label).findall(values.get("columns", "")) if "cells" in values else []
+    return bool(columns) and tool.block in values and len(values["cells"].split()) != len(columns)
 
 
 def _is_damaged(reading: _Reading, text: str) -> bool:
