@@ -7,20 +7,18 @@ src/include/shm.h, versions 2.4 to 2.30. Ranks are GPUs of their hosts. Facts ar
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator
 
-from ....models.catalog.log_messages import KERNEL, PROGRAMS
 from ....models.catalog.settings import settings
 from ....models.facts.gpu import Gpu
 from ....models.facts.machine import Nccl, NcclFailure, Port, Rdma, Setting, Transport
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
-from ...kernel_log.messages import catalog, find_messages
 from ..core.part import Part
 from ..host import nccl_graph
 from ..host.nccl_graph import address
+from .log_text import LogText
+from .nccl_failures import failures, unexplained
 
 BEGIN = (
     r"^(?:[^N\n]{0,160}N){1,8}?CCL(?: (?:INFO|WARN|version(?! \S{1,40} compiled)) "
@@ -52,77 +50,29 @@ _PORTS = re.compile(r"NET/IB ?: Using (?P<ports>[^\n]*)")
 _PORT = re.compile(r"\[(?P<number>\d{1,4})\](?P<device>[\w.-]+):(?P<port>\d+)/(?P<layer>IB|RoCE)\b")
 # "NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eth0'" is about a network device without RDMA.
 _DIRECT = re.compile(r"(?<!NET/Socket : )GPU Direct RDMA (?P<state>Enabled|Disabled) for HCA \d+ '(?P<device>[\w.-]+)")
-_WARNING = re.compile(
-    r"NCCL WARN [^\n]{0,300}?(?:"
-    r"\b(?:ibv_reg_\w{0,9}mr\w{0,9}|fi_mr_reg\w{0,9}) failed[^\n]{0,200}?(?P<registration>Cannot allocate memory)"
-    r"|(?P<shared>posix_fallocate|shared memory segment|failed to extend /dev/shm)"
-    r"|\bibv_modify_qp failed with (?:error )?(?P<pair>[^\n]+)"
-    r"|Got completion [^\n]{0,200}?(?P<completion>(?:status=|error )\d+)"
-    r"|Cuda failure [^\n']{0,99}'(?P<cuda>[^\n']+)"
-    r"|(?P<provider>NET/OFI (?:Could not find any optimal provider|Only EFA provider is supported|"
-    r"No eligible providers were found|Unable to find a protocol that worked))"
-    r"|(?P<connection>Connection (?:refused|reset by peer|timed out|closed by remote peer)|No route to host)"
-    r")[^\n]*"
-)
-_ANY_WARNING = re.compile(r"NCCL WARN (?P<text>[^\n]{1,300})")
-# "NCCL INFO init.cc:1393 -> 3": a function returned an error. The warning that tells why may be cut off.
-_RETURNED = re.compile(r"NCCL INFO (?P<text>[\w./-]{3,60}\.(?:cc|cu|h|c):\d{1,5} -> [1-7]\b[^\n]{0,60})")
-# Warnings of healthy logs: the library asks for what a virtual machine, or a host without InfiniBand, does not have.
-_HARMLESS = re.compile(r"Could not find real path|KV Convert to int|libibverbs|No device found|libnccl-net|No plugin")
 # "comm 0x55 rank 0 nRanks 16 nNodes 2": communicators of several nodes
 _NODES = re.compile(r" n[Nn]odes (?P<nodes>\d{1,6})\b")
-_KINDS = {
-    "registration": "memory registration",
-    "shared": "shared memory",
-    "pair": "queue pair",
-    "completion": "completion",
-    "cuda": "CUDA",
-    "connection": "connection",
-    "provider": "provider",
-}
-_SIZE = re.compile(r"\(size (\d{1,15})\)| to (\d{1,15}) bytes")
-_NO_SPACE = "No space left on device"
 _LAYERS = {"IB": "InfiniBand", "RoCE": "Ethernet"}
 _MOST_PAIRS = 4096
-_MOST_WARNINGS = 64  # warnings that are compared with the catalog
 
 
 def read(part: Part) -> Iterator[Record]:
     """The library, its variables, GPUs and network devices, the transports between GPUs of the host, and failures."""
-    log = _Log(part)
+    log = LogText(part)
     yield from _library(log)
     yield from _variables(log)
     gpus = dict(_ranks(log))
     yield from gpus.values()
     yield from _devices(log)
     yield from _transports(log, {rank: gpu.key for rank, gpu in gpus.items()})
-    yield from _failures(log)
-    yield from _unexplained(log)
+    yield from failures(log)
+    yield from unexplained(log)
     yield from _sockets(log)
     places = {gpu.address: gpu.key for gpu in gpus.values() if gpu.address}
     yield from nccl_graph.read(log.text, log.cite, places, _numbers(log))
 
 
-class _Log:
-    """The text of a part, with line numbers for matches."""
-
-    def __init__(self, part: Part) -> None:
-        self.part = part
-        self.text = part.text
-        self._seen = (0, 0)  # a position in the text, and its line number
-
-    def cite(self, found: re.Match[str]) -> Evidence:
-        """The line that contains the end of a match."""
-        place = max(found.start(), found.end() - 1)
-        start = self.text.rfind("\n", 0, place) + 1
-        since, number = self._seen if self._seen[0] <= start else (0, 0)
-        number += self.text.count("\n", since, start)
-        self._seen = start, number
-        end = self.text.find("\n", start)
-        return self.part.cite(number, self.text[start : end if end >= 0 else None])
-
-
-def _library(log: _Log) -> Iterator[Nccl]:
+def _library(log: LogText) -> Iterator[Nccl]:
     cites: dict[str, Evidence] = {}
     version, network, rank = _VERSION.search(log.text), _NETWORK.search(log.text), _RANK.search(log.text)
     for field, found in (("version", version), ("network", network), ("ranks", rank)):
@@ -139,7 +89,7 @@ def _library(log: _Log) -> Iterator[Nccl]:
         )
 
 
-def _variables(log: _Log) -> Iterator[Record]:
+def _variables(log: LogText) -> Iterator[Record]:
     """The effective values of variables in the catalog. If ranks differ: "0, 1".
 
     With NCCL_IB_DISABLE, NCCL opens no RDMA device (ncclIbInit in src/transport/net_ib.cc). So a log that also uses
@@ -166,13 +116,13 @@ def _variables(log: _Log) -> Iterator[Record]:
         yield Setting(key=name, value=", ".join(several), cites={"value": cite})
 
 
-def _uses_verbs(log: _Log) -> bool:
+def _uses_verbs(log: LogText) -> bool:
     """Whether all communicators use the RDMA devices. Logs that are cut name the devices, but not the choice."""
     chosen = {found["network"].strip() for found in _NETWORK.finditer(log.text)}
     return chosen == {"IB"} if chosen else _PORTS.search(log.text) is not None
 
 
-def _ranks(log: _Log) -> Iterator[tuple[int, Gpu]]:
+def _ranks(log: LogText) -> Iterator[tuple[int, Gpu]]:
     """The GPU of each rank on the first host."""
     first = None
     for found in _RANK.finditer(log.text):
@@ -185,7 +135,7 @@ def _ranks(log: _Log) -> Iterator[tuple[int, Gpu]]:
             yield rank, Gpu(key=f"gpu{number}", address=place, cites={"address": line} if place else {})
 
 
-def _devices(log: _Log) -> Iterator[Record]:
+def _devices(log: LogText) -> Iterator[Record]:
     """RDMA devices and ports that NCCL uses, and whether all ranks use GPU memory with them (GPUDirect RDMA)."""
     ports: dict[str, Port] = {}
     direct: dict[str, tuple[bool, Evidence]] = {}
@@ -210,14 +160,14 @@ def _devices(log: _Log) -> Iterator[Record]:
     yield from ports.values()
 
 
-def _numbers(log: _Log) -> dict[int, str]:
+def _numbers(log: LogText) -> dict[int, str]:
     """The ports of the first list, by the numbers that NCCL gives them: its graph has only these."""
     found = _PORTS.search(log.text)
     ports = _PORT.finditer(found["ports"]) if found else ()
     return {int(port["number"]): f"{port['device']}/{port['port']}" for port in ports}
 
 
-def _transports(log: _Log, gpus: dict[int, str]) -> Iterator[Transport]:
+def _transports(log: LogText, gpus: dict[int, str]) -> Iterator[Transport]:
     """The transports between GPUs of the first host. The log does not show the hosts of other ranks."""
     transports: dict[str, dict[str, Evidence]] = {}
     known = {str(rank): key for rank, key in gpus.items()}
@@ -233,52 +183,7 @@ def _transports(log: _Log, gpus: dict[int, str]) -> Iterator[Transport]:
         yield Transport(key=pair, via=tuple(several), cites={"via": next(iter(several.values()))})
 
 
-def _failures(log: _Log) -> Iterator[NcclFailure]:
-    """One record per kind of failure, with its first line. Error and size come from the first line that has them."""
-    counts, first, sizes, errors = Counter[str](), dict[str, Evidence](), dict[str, int](), dict[str, str]()
-    for found in _WARNING.finditer(log.text):
-        group = found.lastgroup or ""
-        kind = _KINDS[group]
-        counts[kind] += 1
-        if kind not in first:
-            first[kind] = log.cite(found)
-        if group != "shared":
-            errors.setdefault(kind, found[group].strip())
-            continue
-        if _NO_SPACE in found[0]:
-            errors[kind] = _NO_SPACE
-        if size := _SIZE.search(found[0]):
-            sizes.setdefault(kind, int(size[1] or size[2]))
-    for kind, line in first.items():
-        yield NcclFailure(
-            key=kind,
-            error=errors.get(kind),
-            size=sizes.get(kind),
-            text=line.text,
-            count=counts[kind],
-            cites={"text": line},
-        )
-
-
-def _unexplained(log: _Log) -> Iterator[NcclFailure]:
-    """The first warning that neither a kind of failure above nor a message of the catalog explains."""
-    known = {found.start() for found in _WARNING.finditer(log.text)}
-    lines = [found for found in _ANY_WARNING.finditer(log.text) if found.start() not in known]
-    lines = [found for found in lines if not _HARMLESS.search(found["text"])][:_MOST_WARNINGS]
-    if others := _alone(log, lines):
-        line = log.cite(others[0])
-        text = others[0]["text"].strip()
-        yield NcclFailure(key="warning", error=text, text=line.text, count=len(others), cites={"text": line})
-
-
-def _alone(log: _Log, lines: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
-    """The warnings that no message of the catalog explains. Of a log without any warning: the failed calls."""
-    if _ANY_WARNING.search(log.text):
-        return [found for found in lines if not find_messages(found[0], catalog(*KERNEL, *PROGRAMS))]
-    return list(islice(_RETURNED.finditer(log.text), _MOST_WARNINGS))
-
-
-def _sockets(log: _Log) -> Iterator[NcclFailure | NotChecked]:
+def _sockets(log: LogText) -> Iterator[NcclFailure | NotChecked]:
     """Whether the library sends between nodes over TCP sockets, or by RDMA from host memory. A gap, if it would use
     sockets and the log does not show the number of nodes.
     """
