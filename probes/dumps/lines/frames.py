@@ -17,7 +17,7 @@ from typing import NamedTuple
 from .journal_records import journal_lines
 from .json_text import loads
 from .markup import without_markup
-from .prefixes import layers
+from .prefixes import OF_A_DEVICE, layers
 from .quoted_lines import unfolded
 
 _QUOTE = re.compile(r"[ \t]{0,3}(?:>[ ]?){1,5}")
@@ -36,7 +36,7 @@ _MARGIN = re.compile(r"[ ]{0,8}([0-9]{1,7})(?:\t|[ ]{1,4}[|│][ ]?|[ ]{1,2}(?=\
 # "node1: ", "node1 | ", "[node1] ", and "[1,0]<stdout>:" of mpirun with its job and rank
 _HOST = re.compile(  # no attributes of sysfs, and no headlines of scripts
     r"(?!(?:(?:current|max)_link_\w{5}|[Cc]ard|[Dd]evice):)"
-    r"([A-Za-z0-9][\w.-]{0,62})(?::[ \t]|:$| \| ?)|\[([A-Za-z][\w.-]{0,62})\]:?(?:[ ]|$)"
+    rf"([A-Za-z0-9][\w.-]{{0,62}})(?::[ \t]|:$| \| ?)|\[(?!{OF_A_DEVICE})([A-Za-z][\w.-]{{0,62}})\]:?(?:[ ]|$)"
     r"|\[([0-9]{1,6},[0-9]{1,6})\]<std(?:out|err|diag)>:"
 )
 # "node1", "node[1-3,7] (4)" between two lines of dashes. Host names contain digits, headlines do not.

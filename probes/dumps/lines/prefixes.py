@@ -29,6 +29,8 @@ _LEVELS = "|".join(
 # Names of hosts and ranks. A device before a line is a part of the line.
 _DEVICE = r"(?i:gpu|cuda|mlx|nvme|eth|en[opsx]|ib|numa|sd[a-z]|md|bond|hfi|rdmap|efa|bnxt|hsn|card|link|port|pci)"
 _NAME = rf"(?!{_DEVICE}[\w.-]*[0-9])(?:localhost|(?=[\w.-]*[0-9-])[A-Za-z0-9][\w.-]{{0,62}})"
+# A device in brackets is the heading of its lines. Hosts can have names like gpu-3 and link1.
+OF_A_DEVICE = r"(?i:mlx[45]_(?:bond_)?|nvme|eth|ib|bond|hfi1_|rdmap|efa_|irdma|bnxt_re|hsn)[0-9]\w{0,12}\]"
 _HOST, _PROGRAM = r"(?:[\w.-]{1,63} )?", r"[A-Za-z_(][\w./()@-]{0,60}"
 _LOGGER = r"[A-Za-z_][\w.]{0,60}"
 
@@ -66,7 +68,11 @@ _KINDS = (
     _Kind(re.compile(rf"{_HOST}{_PROGRAM}\[[0-9]{{1,8}}\]:(?= |$)"), constant=True, below=True),
     _Kind(re.compile(rf"(?!{_DEVICE}){_HOST}(?!{_DEVICE}){_PROGRAM}:(?= |$)"), constant=True, below=True, fewest=2),
     _Kind(re.compile(r"\[[0-9]{1,6},[0-9]{1,6}\]<std(?:out|err|diag)>:"), constant=True),
-    _Kind(re.compile(r"\[(?:[A-Za-z][\w./@:-]{0,200}|[0-9]{1,5})\]:?(?= |$)"), constant=True, fewest=2),
+    _Kind(
+        re.compile(rf"\[(?!{OF_A_DEVICE})(?:[A-Za-z][\w./@:-]{{0,200}}|[0-9]{{1,5}})\]:?(?= |$)"),
+        constant=True,
+        fewest=2,
+    ),
     _Kind(re.compile(rf"{_NAME}(?:(?: \||:)(?=[ \t]|$)|[ ]{{0,12}}\|(?=[ \t]?\S))"), constant=True, fewest=2),
     _Kind(re.compile(r"\[(?:default|rank)[0-9]{1,6}\]:"), constant=True, fewest=2),  # torchrun
     _Kind(

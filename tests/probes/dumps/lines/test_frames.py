@@ -167,3 +167,15 @@ def test_a_line_that_is_a_note_stays() -> None:
     text = '  <nic>\n     # <net name="mlx5_0"/>\n  </nic>   # the first one\n'
     for frame in strip_frames(text):
         assert '# <net name="mlx5_0"/>' in frame.text
+
+
+@pytest.mark.parametrize("device", ["mlx5_0", "mlx5_bond_0", "nvme0n1", "eth0", "ib0", "rdmap16s27", "bnxt_re0"])
+@pytest.mark.parametrize("times", range(2, 6))
+def test_a_device_in_brackets_is_no_host(device: str, times: int) -> None:
+    """A heading that a damaged text repeats. The names of hosts can begin like those of devices."""
+    lines = [f"[{device}]", "state = ACTIVE", f"[{device}]"] * times
+    for _, part in split("text", "\n".join(lines), 0.0, READERS):
+        assert part.text.split("\n") == lines[part.first - 1 : part.first - 1 + part.text.count("\n") + 1]
+    for host in ("node7", "ibm-3", "eth-lab1", "bonding7"):
+        framed = "\n".join(f"[{host}] {line}" for line in ("CA 'mlx5_0'", "\tPort 1:", "\t\tState: Down"))
+        assert any("\tPort 1:" in frame.text.split("\n") for frame in strip_frames(framed))
