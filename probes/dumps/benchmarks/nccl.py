@@ -1,6 +1,6 @@
 """Tables of nccl-tests (all_reduce_perf etc.): https://github.com/NVIDIA/nccl-tests, src/common.cu.
 
-If NCCL_DEBUG is set, lines of the library's log (nccl_log.py) precede the table and appear between its lines.
+If NCCL_DEBUG is set, lines of the library's log (jobs/nccl_log.py) precede the table and appear between its lines.
 """
 
 from __future__ import annotations

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from msgspec.structs import replace
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Record
+from ....models.facts.records import Evidence, Record
 from ....models.facts.units import MIB, from_gigabits
-from ..core.json_values import documents, list_of, object_of
+from ..core.json_values import each_document, member, number, objects
 from ..core.part import Part
 from ..core.read_tool import read_rows, read_tool
 from ..core.tables import Case, Columns, Line, Table, Tool, Values
@@ -134,32 +135,23 @@ _TOOL = Tool(
 
 def read(part: Part) -> Iterator[Record]:
     """The average rate, or the typical latency, of each message size."""
-    yield from _documents(part)
+    yield from each_document(part, _JSON, _document)
     gpus = {f"{number}": f"gpu{number}" for number in range(1000)}
     gpus |= {found["number"]: f"0000:{found['bus'].lower()}.0" for _, found in part.matches(_GPU)}
     yield from read_tool(part, replace(_TOOL, meanings={"memory": gpus}))
 
 
-def _documents(part: Part) -> Iterator[Record]:
-    """The rate of each JSON document: bytes moved per second."""
+def _document(part: Part, run: Any, where: str) -> Iterator[Record]:
+    """The rates of a JSON document: bytes moved per second."""
+    titled = _NAMED.match(str(member(run, "test_info.test")).lower())
+    device = member(run, "test_info.Device") or member(run, "test_info.device")
+    if not (titled and isinstance(device, str) and re.fullmatch(r"[\w.-]{1,64}", device)):
+        return
+    test = {"op": titled["op"], "both": "-b" if "bidirectional" in titled[0] else "", "device": device}
     found = list[tuple[str, Values, Evidence]]()
-    for document in documents(part, _JSON):
-        if isinstance(document, NotChecked):
-            yield document
-            continue
-        members = object_of(document.value)
-        info, results = object_of(members.get("test_info")), members.get("results")
-        titled = _NAMED.match(str(info.get("test")).lower())
-        device = info.get("Device", info.get("device"))
-        if not (titled and isinstance(device, str) and re.fullmatch(r"[\w.-]{1,64}", device)):
-            continue
-        test = {"op": titled["op"], "both": "-b" if "bidirectional" in titled[0] else "", "device": device}
-        for one in map(object_of, list_of(results) or [results]):
-            size, rate = one.get("MsgSize"), one.get("MsgRate")
-            if not isinstance(size, int) or not isinstance(rate, int | float) or not 0 < size < _LARGEST:
-                continue
-            if 0 < rate < _FASTEST / size:
-                cite = Evidence(part.where(document.line), f"MsgSize {size}, MsgRate {rate:g}")
-                numbers = {"size": f"{size:d}", "rate": repr(size * rate * 1e6), "unit": "B/sec"}
-                found.append(("", {**test, **numbers}, cite))
+    for one in objects(member(run, "results")) or [member(run, "results")]:
+        size, rate = number(member(one, "MsgSize"), _LARGEST), number(member(one, "MsgRate"), _FASTEST)
+        if size and rate and rate < _FASTEST / size:
+            numbers = {"size": f"{size:.0f}", "rate": repr(size * rate * 1e6), "unit": "B/sec"}
+            found.append(("", {**test, **numbers}, Evidence(where, f"MsgSize {size:.0f}, MsgRate {rate:g}")))
     yield from read_rows(part, _TOOL, found)

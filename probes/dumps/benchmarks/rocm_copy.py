@@ -24,8 +24,8 @@ from ....models.facts.records import NotChecked, Record
 from ....models.facts.units import from_gigabytes
 from ..core.matrix import with_gpus
 from ..core.part import Part
-from ..core.read_tool import read_tool, through_host
-from ..core.tables import Case, Line, Tool
+from ..core.read_tool import gpu_of, read_tool, through_host
+from ..core.tables import Case, Line, Tool, named
 from ..lines.markup import cells_of
 
 _BUS_TEST = r"(?:(?:H2D|D2H|Bidir)_Bandwidth_(?:pinned|unpinned|registered)|p2p_(?:uni|bi)_gpu\d{1,3}_gpu\d{1,3})"
@@ -140,9 +140,7 @@ def _devices(part: Part, ends: dict[str, str]) -> Iterator[Gpu | NotChecked]:
         elif device and int(device["number"]) == len(ends) and (device["bus"] or _PROCESSOR.search(line)):
             ends[device["number"]] = f"gpu{gpus}" if device["bus"] else f"numa{int(device['number'])}"
             if device["bus"]:
-                address = f"0000:{int(device['bus'], 16):02x}:{int(device['slot'], 16):02x}.{device['function']}"
-                cite = part.cite(number, line)
-                yield Gpu(key=f"gpu{gpus}", name=device["name"], address=address, cites={"name": cite, "address": cite})
+                yield gpu_of({**named(device), "gpu": f"{gpus}"}, part.cite(number, line))
                 gpus += 1
         elif device and 0 <= int(device["number"]) - len(ends) <= 1:  # the line of a device, or its end, is missing
             why = f"the line of device {len(ends)} is missing, so the devices after it have no number"

@@ -219,17 +219,15 @@ def _described(reading: _Reading, number: int, text: str, line: Line, found: re.
     reading.values.update(line.sets)
     reading.values.update(groups)
     if {"gpu", "name"} <= groups.keys():
-        cite = reading.part.cite(number, text)
-        address = _address(groups)
-        cites = {"name": cite, "address": cite} if address else {"name": cite}
-        yield Gpu(key=f"gpu{int(groups['gpu'])}", name=groups["name"], address=address, cites=cites)
+        yield gpu_of(groups, reading.part.cite(number, text))
 
 
-def _address(groups: Values) -> str | None:
-    if "bus" not in groups:
-        return None
+def gpu_of(groups: Values, cite: Evidence) -> Gpu:
+    """The GPU with the number `gpu`, the name, and perhaps the domain, bus, slot and function of its address."""
     numbers = (int(groups.get(name, "0"), 16) for name in ("domain", "bus", "slot"))
-    return "{:04x}:{:02x}:{:02x}.".format(*numbers) + groups.get("function", "0")
+    address = "{:04x}:{:02x}:{:02x}.".format(*numbers) + groups.get("function", "0") if "bus" in groups else None
+    cites = {"name": cite, "address": cite} if address else {"name": cite}
+    return Gpu(key=f"gpu{int(groups['gpu'])}", name=groups["name"], address=address, cites=cites)
 
 
 def _matrix(reading: _Reading, number: int, texts: Sequence[str], line: Line) -> Iterator[Record]:
@@ -269,7 +267,7 @@ def _rate(reading: _Reading, values: Values, cite: Evidence) -> Iterator[Record]
         record: Record = _gap(reading, refused if lacking else case, values, cite.source)
     else:
         flow, value = flow_of(tool, values, case), float(values["rate"])
-        if not flow or not value or value < tool.least or (values.get("size") and not flow.size):
+        if not flow or not value or (values.get("size") and not flow.size):
             return
         record = reading.part.rate(flow, rate_of(tool, values, case), cite, case.quantity)
     reading.begun = None

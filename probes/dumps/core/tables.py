@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -31,7 +31,7 @@ class Line(Struct, frozen=True, eq=False):
     pattern: str
     forgets: tuple[str, ...] = ()  # values that end here; "*": all
     sets: Values = field(default_factory=dict)  # values that the line implies
-    matrix: bool = False  # a matrix follows: its rows have the values row and column
+    matrix: bool = False  # a matrix of numbered GPUs follows (matrix.py): its cells have the values row and column
     square: bool = False  # the matrix has a row for each column
 
 
@@ -76,7 +76,6 @@ class Tool(Struct, frozen=True, eq=False):
     units: Mapping[str, float] = field(default_factory=dict)  # bytes per second, by the value unit
     meanings: Mapping[str, Values] = field(default_factory=dict)  # replaces values: {"engine": {"SM": "-sm"}}
     start: Values = field(default_factory=dict)  # the values before the first line
-    least: float = 0.0  # the smallest rate with enough digits, in the unit of the row
     needs: tuple[str, ...] = ()  # a row without these values is a gap
     lacks: str = ""  # the reason that this gap states
     block: str = ""  # the value that the first line of each block of rows sets: another line after rows ends the block
@@ -134,7 +133,7 @@ def text_of(tool: Tool, template: str, values: Values) -> str:
     return template.format_map({name: str(int(text)) if text.isdecimal() else text for name, text in meant.items()})
 
 
-@cache
+@lru_cache(maxsize=4096)  # some descriptions depend on the devices of an output
 def compiled(pattern: str) -> re.Pattern[str]:
     """The expression of a description."""
     return re.compile(pattern)
