@@ -65,11 +65,11 @@ def undecided(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChe
     wrong = wrong_values(row, setting)
     if not wrong:
         return
-    value = " and ".join(wrong)
+    value, certain = " and ".join(wrong), _over_sockets(snapshot)
     yield Finding(
         code=row.code or _CODE,
-        severity="warning" if _over_sockets(snapshot) else "info",
-        confidence="possible",
+        severity="warning" if certain else "info",
+        confidence="likely" if certain else "possible",
         subject="node",
         fact=f"{setting.key}={value} is in force",
         message=f"{row.says.format(value=value)}. The text does not show whether this machine has such a path",

@@ -15,11 +15,13 @@ from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
 from ..host.job_limits import SHARED_MEMORY
+from ..host.settings import wrong_values
 from ..network.gid import link_local, unrouted
 from ..nvlink.cuda_init import mismatched, unready
 from ..nvlink.interconnect_kind import switched
 from ..pcie.direct_paths import may_be_reached
 
+_RDMA = ("NCCL_IB_DISABLE", "NCCL_NET")  # variables with which a job does without RDMA
 _LEVELS = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")  # variables with which a job disables P2P on purpose
 _DEFAULT = settings()["memlock"].more_than or 0  # bytes: up to this limit the rule of the setting applies
 
@@ -144,6 +146,11 @@ _SYMPTOMS = {
 }
 
 
+def _switches_off(snapshot: Snapshot, name: str) -> bool:
+    setting = snapshot.of(Setting).get(name)
+    return setting is not None and bool(wrong_values(settings()[name], setting))
+
+
 def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     """A failure with several possible causes, on this node or another."""
     if failure.key == "queue pair" and (unrouted(snapshot) or link_local(failure)):
@@ -152,6 +159,8 @@ def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
         return  # ranks.py
     if unready(failure) or mismatched(snapshot, failure):
         return  # nvlink/cuda_init.py
+    if failure.key == "sockets" and any(_switches_off(snapshot, name) for name in _RDMA):
+        return  # the cause is the variable
     yield Finding(
         code=NOT_ENOUGH_EVIDENCE,
         severity="info",

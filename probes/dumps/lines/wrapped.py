@@ -18,7 +18,7 @@ from .prefixes import layers
 from .shapes import shape
 from .table_rows import continued
 
-_NARROWEST, _WIDEST, _WIDEST_MAIL = 60, 400, 100  # columns
+_NARROWEST, _WIDEST, _WIDEST_MAIL, _WIDEST_PROSE = 60, 400, 80, 100  # columns; prose has no tabs
 LONGEST = 1 << 16  # characters of a text from a terminal or a mail
 _FEWEST, _SHARE = 2, 0.2  # different lines that are cut within a word, and their share: they show a wrapped text
 _USUAL = (80, 120, 132, 160)  # columns of terminals
@@ -76,7 +76,7 @@ def joined(text: str) -> Iterator[Joined]:
         return  # a log or a launcher writes its prefix before each line, not before a part of a line
     full = {number for number, line in enumerate(lines[:-1]) if len(line) == width and _continues(lines[number + 1])}
     broken = set[int]()
-    if width <= _WIDEST_MAIL:
+    if width <= (_WIDEST_MAIL if "\t" in text else _WIDEST_PROSE):
         broken = {number for number, line in enumerate(lines[:-1]) if _does_not_fit(line, lines[number + 1], width)}
     by_words = [_join(lines, broken, " ", 0, end)] if broken and not _begin_alike(lines, broken) else []
     trust = (_trust(lines, full, width) or _of_log(lines, full)) if full else 0
@@ -99,7 +99,7 @@ def _logged(lines: Sequence[str], end: str = "") -> Iterator[Joined]:
     broken, is_open = set[int](), False
     for number, (line, following) in enumerate(pairwise(plain)):
         is_open = is_open or _LOGGED.match(line) is not None
-        is_open = is_open and quotes[number] == quotes[number + 1] and len(lines[number]) <= _WIDEST_MAIL
+        is_open = is_open and quotes[number] == quotes[number + 1] and len(lines[number]) <= _WIDEST_PROSE
         is_open = is_open and _REST.match(following) is not None and not _LOGGED.match(following)
         if is_open:
             broken.add(number)
