@@ -192,10 +192,10 @@ def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             ports[event.port or ""].append(event)
     for port, found in ports.items():
         worst = min(found, key=lambda one: (one.rate or 0.0) / (one.able or 1.0))
-        better, before = _better(snapshot, worst), _before(every, worst)
+        better, before, shared = _better(snapshot, worst), _before(every, worst), _is_shared(found)
         yield Finding(
             code="pcie-path-bottleneck",
-            severity=_limit_severity(snapshot, worst, better) if not before else "warning",
+            severity="warning" if before else "info" if shared else _limit_severity(snapshot, worst, better),
             confidence="likely" if better or before else "possible",
             subject=port,
             subject_name=function_name(snapshot, snapshot.of(Pci)[port]) if port in snapshot.of(Pci) else None,
@@ -212,6 +212,11 @@ def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             else "a slot or a switch of an older generation",
             evidence=tuple(event_evidence(one) for one in found),
         )
+
+
+def _is_shared(found: Sequence[Event]) -> bool:
+    """Whether devices of several buses are behind the port: it is the uplink of a chipset or a switch."""
+    return len({(one.subject or "").rpartition(":")[0] for one in found}) > 1
 
 
 def _latest(found: Iterable[Event]) -> Iterable[Event]:

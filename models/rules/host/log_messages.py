@@ -24,6 +24,7 @@ from ..core.gpus import gpu_product
 from ..core.log_history import event_evidence, events, gpu_at, is_later, later, since, times, total_count, why_history
 from ..core.rule import Rule
 from ..core.wording import function_name, location
+from ..pcie.said_links import is_shown, whole_link
 
 # The case of a warning of NCCL that no row knows (nccl/log_failures.py): no symptom beside a fault that has a name.
 _WARNING = "warning"
@@ -39,7 +40,6 @@ _GRAVE = re.compile(
 )
 _DOWN, _FLAPPING, _FLAPS = "nic-port-down", "nic-port-flapping", 3  # times in an hour (network/nic_events.py)
 _NUMBERS = ("{xid}", "{sxid}")
-_LINKS = ("pcie-link-narrow", "pcie-link-slow")
 # Statements that a state is meant so, and the beginnings of the codes that they concern
 DESIGNED = {
     "by-design-links": ("nvlink-", "bandwidth-low"),
@@ -81,8 +81,8 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         if row.code and row.severity and not symptom and _counts(row, names):
             subject = _subject(snapshot, event, row)
             past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
-            past = past or _designed(row, names)
-            if not _is_known(snapshot, row, subject) and not _is_shown(snapshot, row):
+            past = past or _designed(row, names) or whole_link(snapshot, row)
+            if not _is_known(snapshot, row, subject) and not is_shown(snapshot, row):
                 flaps = row.code == _DOWN and past == _cleared(snapshot, event) and _happened(event) >= _FLAPS
                 severity: Severity = "info" if past and not flaps else _severity(row, event, names)
                 if severity == "critical" and _may_lack_bridge(snapshot, event, row, subject):
@@ -154,13 +154,6 @@ def _is_known(snapshot: Snapshot, row: Message, subject: str) -> bool:
     return row.code == "gpu-missing" and any(
         one.code == _FELL_OFF and subject in (one.subject, "node") for one in events(snapshot, "xid")
     )
-
-
-def _is_shown(snapshot: Snapshot, row: Message) -> bool:
-    """Whether a sentence is about the width or the speed of a link, and the text has those of the GPUs."""
-    if row.code not in _LINKS or not is_said(row.name):
-        return False
-    return any(one.pcie_width or one.pcie_speed for one in snapshot.of(Gpu).values())
 
 
 def _of_gpu(snapshot: Snapshot, event: Event, row: Message, subject: str) -> str | None:

@@ -35,6 +35,7 @@ _LIST = (
     rf"(?:xids|xid[ -](?:errors|codes|error[ -]codes))(?:[ ]{_SEEN})?"
     r"(?:[ ](?:on|in|of)[ ](?:this|the)[ ](?:node|host|machine|log))?"
 )
+_ENDED = r"(?=[^\n]{0,200}(?<!\w)(?:killed|hangs?|hung|crash(?:ed|es)?|died|reboot)(?!\w))"
 _FORMS = (
     rf"(?<![\w-]){_GPU}(?:[ ]on[ ][\w.-]{{1,40}}(?=[ ]))?[^\n0-9|\"]{{0,30}}?{_XID}",  # "GPU 5 on gpu-113"
     rf"{_XID}(?:[ ]?\([^)\n]{{0,60}}\))?(?:[ ](?:was|has been|error|{_SEEN})){{0,3}}[, ]{{1,2}}"
@@ -45,6 +46,8 @@ _FORMS = (
     rf"(?<![\w-]){_LIST}[ ]?[:=][ ]?{_CODES}",
     rf"{_XID}[ ]detected[ ]by[ ](?:dmesg|nvml|nvrm)\b",  # gpud
     rf"\b(?:kernel|NVRM):[ ](?:\[[ 0-9.]{{3,20}}\][ ]?)?(?:NVRM:[ ])?xid[ :]{{1,2}}{_CODES}(?=,|[ \t]*$)",
+    # The title of an issue says what happened: "# Xid 145 on 8x B300: workers killed"
+    rf"^[ \t]{{0,4}}#{{1,3}}[ ][^\n]{{0,100}}?{_XID}{_ENDED}",
     rf"^[ \t]{{0,8}}(?:[*-][ ])?xid[ :]{{1,2}}{_CODES}[ \t]*$",
     r"[a-z_]{0,40}xid[a-z_]{0,40}\{(?=[^}\n]{0,300}\bxid=\"(?P<codes>[1-9][0-9]{0,2})\")"
     r"(?=[^}\n]{0,300}\bgpu(?:_id|_index)?=\"(?P<gpu>[0-9]{1,3})\")[^}\n]{0,400}\}[ ][1-9]",

@@ -1,0 +1,26 @@
+"""Sentences about the width or the speed of a link, in a text that also shows the link as a tool prints it."""
+
+from __future__ import annotations
+
+from ...catalog.log_messages import Message, is_said
+from ...facts.gpu import Gpu
+from ...facts.machine import Pci
+from ...inventory.snapshot import Snapshot
+
+_LINKS = ("pcie-link-narrow", "pcie-link-slow")
+
+
+def is_shown(snapshot: Snapshot, row: Message) -> bool:
+    """Whether a sentence is about the width or the speed of a link, and the text has those of the GPUs."""
+    if row.code not in _LINKS or not is_said(row.name):
+        return False
+    return any(one.pcie_width or one.pcie_speed for one in snapshot.of(Gpu).values())
+
+
+def whole_link(snapshot: Snapshot, row: Message) -> str | None:
+    """Why a sentence about a slow link states no fault: the text shows one link, and that has all it can have."""
+    if row.code not in _LINKS or not is_said(row.name):
+        return None
+    links = [one for one in snapshot.of(Pci).values() if one.width and one.max_width and one.speed and one.max_speed]
+    whole = [one for one in links if (one.width, one.speed) == (one.max_width, one.max_speed)]
+    return "lspci shows the link with all its lanes and its full speed" if len(links) == len(whole) == 1 else None
