@@ -229,7 +229,7 @@ def _count(gpu: _Listed, link: int, name: str, value: float, where: Evidence) ->
         before, symbols = gpu.corrected.get(link), int(corrected[1])
         gpu.corrected[link] = before if before and before[0] >= symbols else (symbols, where)
     quantity = "nvlink_effective_ber" if name == _BER else _COUNTERS.get(name)
-    if quantity and name == _BER and value > 1:  # of all bits: the exponent is cut
+    if quantity and name == _BER and value >= 1:  # of all bits: the exponent is cut
         gpu.damaged.append(where)
     elif quantity:
         gpu.counts.setdefault(quantity, {})[link] = (value, where)
