@@ -61,8 +61,8 @@ def read(part: Part) -> Iterator[Record]:
             waiting += _unconnected(row)
     if columns and not domain:
         domain = "DEGRADED" if waiting else "UP" if rows == set(columns) else ""
-        if not domain:
-            cite = None
+        cite = cite if domain else None
+        if rows != set(columns):
             yield _gap(part, "rows of the connectivity table are missing")
     if own:
         running = own["state"] != "UNAVAILABLE"
