@@ -27,7 +27,11 @@ _PLACE = re.compile(
     r"|(?:nic|nvme|module|port|hca|gpu)(?:(?:/|/module )?[ ]?[0-9]{1,3})?"
 )
 _ITEM = re.compile(r"[^,;()'\" ][^,;()'\"]*")
-_WORDS = (re.compile(r"[\w.:]{3,}"), re.compile(r"[\w.:]+(?:-[\w.:]+)+"))  # also of short parts: cn-03
+_WORDS = (
+    re.compile(r"[\w.:]{3,}"),
+    re.compile(r"[\w.]{3,}"),
+    re.compile(r"[\w.:]+(?:-[\w.:]+)+"),
+)  # also of short parts: cn-03
 
 
 def is_generic(key: str) -> bool:
@@ -121,6 +125,7 @@ def transcribed(atom: Atom, line: str) -> bool:
     return (
         (value.lower() in line.lower() if len(value) > 1 else value in line.split())
         or (len(atom.key) > 2 and atom.key.lower() in line.lower())
+        or (value.isdecimal() and f"{int(value):04x}" in re.findall(r"(?<!\w)[0-9a-f]{4}(?!\w)", line.lower()))
         or (_is_number(value) and any(_scaled(float(value), number) for number in numbers))
     )
 

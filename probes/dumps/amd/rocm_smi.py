@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from ....models.facts.gpu import Driver, Gpu
+from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Observation, Record
 from ....models.facts.units import MIB
 from ...parsing.nvml_enums import pci_address
@@ -20,6 +21,7 @@ from ..core.json_values import documents, object_of
 from ..core.part import Part
 from .amd_links import XGMI, AmdReading, Connection, add_links
 
+_TITLE = "between two GPUs"
 _MATRICES = "(?:Weight|Hops|Link Type|Link type) between two GPUs"
 _OBJECT = (
     r'\{\s{0,40}"(?:card[0-9]{1,3}"\s{0,4}:\s{0,4}\{|system"\s{0,4}:\s{0,4}\{\s{0,40}"(?:Driver version|\(Topology\)))'
@@ -48,6 +50,10 @@ _RAS = re.compile(r"[ \t]*GPU ?\[([0-9]{1,3})\][ \t]{0,8}:[ \t]*(?:RAS INFO)?[ \
 _RAS_ROW = re.compile(
     r"(?:[ \t]*GPU ?\[(?P<gpu>[0-9]{1,3})\][ \t]{0,8}:)?[ \t]*(?P<block>[A-Z][A-Z0-9_]{1,15})[ \t]+(?:ENABLED|DISABLED)"
     r"[ \t]+(?P<corrected>[0-9]{1,18})[ \t]+(?P<uncorrected>[0-9]{1,18})[ \t]*"
+)
+_BLOCKS = frozenset(  # amdgpu_ras.c: ras_block_string
+    ("UMC", "SDMA", "GFX", "MMHUB", "ATHUB", "PCIE_BIF", "HDP", "XGMI_WAFL", "DF", "SMN", "SEM", "MP0", "MP1", "FUSE")
+    + ("MCA", "VCN", "JPEG", "IH", "MPIO", "MMSCH")
 )
 _BETWEEN = re.compile(r"\(Topology\) (Weight|Hops|Link type) between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})")
 _LINK = re.compile(r"[0-9]{1,2} \(([0-9]{1,2}\.[0-9])GT/s x([0-9]{1,2})\)")
@@ -160,7 +166,10 @@ def _read_text(reading: AmdReading, inside: set[int]) -> None:
             continue
         where = reading.part.cite(number, line)
         if head := _HEAD.fullmatch(line):
-            matrix = head[1].removesuffix(" between two GPUs")
+            matrix = head[1].removesuffix(f" {_TITLE}")
+        elif _TITLE in line:
+            matrix = ""
+            reading.other_records.append(_damaged("GpuLink", where, "the heading of a matrix is damaged"))
         elif matrix and (row := _ROW.fullmatch(line)):
             for peer, cell in enumerate(row[2].split()):
                 if peer != int(row[1]):
@@ -176,10 +185,17 @@ def _read_text(reading: AmdReading, inside: set[int]) -> None:
             owner = f"gpu{int(title[1])}"
         elif ras := _RAS_ROW.fullmatch(line):
             owner = f"gpu{int(ras['gpu'])}" if ras["gpu"] else owner
-            _errors(errors, owner or "gpu", ras, where)
+            if ras["block"] in _BLOCKS:
+                _errors(errors, owner or "gpu", ras, where)
+            else:
+                reading.other_records.append(_damaged("Gpu.ecc", where, f"{ras['block']} is no block of a GPU"))
     for (gpu, name), blocks in errors.items():
         largest = max(blocks.values(), key=lambda block: block[0])
         reading.found.add(Gpu, gpu, largest[1], **{name: sum(count for count, _ in blocks.values())})
+
+
+def _damaged(what: str, where: Evidence, why: str) -> NotChecked:
+    return NotChecked(what=what, subject="node", reason=Reason.UNREADABLE, path=where.source, detail=why)
 
 
 def _errors(

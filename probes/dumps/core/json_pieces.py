@@ -66,7 +66,7 @@ class _Pieces(Struct):
             and (isinstance(self.open[-1].value, list) or (0 <= column < self.open[-1].column))
             and any(isinstance(one.value, dict) and one.column <= column for one in self.open)
         ):
-            self.open.pop()
+            self.leave()
         top = self.open[-1] if self.open else None
         other = top is not None and top.column >= 0 <= column and top.column != column
         if top is None or isinstance(top.value, list) or name in top.value or other:
@@ -80,8 +80,17 @@ class _Pieces(Struct):
     def close(self, bracket: str) -> None:
         kind = dict if bracket == "}" else list
         if any(isinstance(one.value, kind) for one in self.open):
-            while not isinstance(self.open.pop().value, kind):
-                pass
+            while not isinstance(self.open[-1].value, kind):
+                self.leave()
+            self.open.pop()
+
+    def leave(self) -> None:
+        """Leave what has no end. A list of words or numbers can lack some, so it is none."""
+        left = self.open.pop().value
+        above = self.open[-1].value if self.open else None
+        if isinstance(left, list) and isinstance(above, dict) and not any(isinstance(one, dict | list) for one in left):
+            for name in [name for name, value in above.items() if value is left]:
+                del above[name]
 
 
 def beginning_is_missing(part: Part) -> NotChecked:

@@ -37,7 +37,7 @@ ANY_LINE = (
     r"|Speed(?:[ ]{3,30}:|\":) \"?(?:IB-[A-Z]|\d))"
 )
 _NAMED = re.compile(rf"\b{_COMMAND}")
-_SPEED = re.compile(r"(?:IB-(?P<grade>[A-Z0-9]{3,5})|(?:BASE-)?(?P<rate>\d{1,4})G(?:_\dX)?\b.*)")
+_SPEED = re.compile(r"(?:IB-(?P<grade>[A-Z0-9]{3,5})|(?:BASE-)?(?P<rate>\d{1,4})G(?:_\dX|bE)?\b.*)")
 _LANES = re.compile(r"(\d{1,2})x")
 # Gb/s of a lane, as in the rates of /sys/class/infiniband (IBTA specification; kernel, ib_rate)
 # Mellanox/mstflint mlxlink/modules/mlxlink_maps.cpp, initPortStateMapping: only "Active" carries data

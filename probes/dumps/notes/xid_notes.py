@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ....models.facts.machine import Event
-from ....models.facts.records import Record
+from ....models.facts.reason import Reason
+from ....models.facts.records import NotChecked, Record
 from ...parsing.sentences import is_negated
 from ..core.part import Part
 
@@ -74,11 +75,15 @@ _LONGEST, _MOST = 600, 16  # characters and statements of a line
 
 def read(part: Part) -> Iterator[Record]:
     """An event for each Xid of a GPU."""
-    columns: tuple[int | None, int] | None = None  # of the GPU and of the Xid
+    columns: tuple[int | None, int, int] | None = None  # of the GPU and of the Xid, and their number
     for number, line in part.lines():
         if _TITLE.match(line):
             columns = _columns(line)
-        elif columns and (row := _row(line, columns)):
+        elif columns and columns[0] is None and _has_more(line, columns[2]):
+            why = "a row of the table has more numbers than the heading has names: the name of a column is missing"
+            path = part.where(number)
+            yield NotChecked(what="Event", subject="node", reason=Reason.INCOMPLETE, path=path, detail=why)
+        elif columns and (row := _row(line, columns[:2])):
             yield from _events(part, number, line, *row)
         else:
             for subject, codes in dict.fromkeys(_statements(line[:_LONGEST])):
@@ -115,11 +120,16 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in re.split(r"\||,|\t|[ ]{2,}" if re.search(r"\||,|\t|[ ]{2}", text) else " ", text)]
 
 
-def _columns(title: str) -> tuple[int | None, int] | None:
+def _has_more(line: str, columns: int) -> bool:
+    cells = _cells(line)
+    return len(cells) > columns and all(map(str.isdecimal, cells))
+
+
+def _columns(title: str) -> tuple[int | None, int, int] | None:
     names = [re.sub(r"[ _]?(?:id|index|errors?|codes?)$", "", cell.lower()) for cell in _cells(title)]
     gpu = next((place for place, name in enumerate(names) if name == "gpu"), None)
     xid = next((place for place, name in enumerate(names) if name in ("xid", "xids", "x")), None)
-    return None if xid is None else (gpu, xid)
+    return None if xid is None else (gpu, xid, len(names))
 
 
 def _row(line: str, columns: tuple[int | None, int]) -> tuple[str, list[str]] | None:

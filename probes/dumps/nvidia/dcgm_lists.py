@@ -59,8 +59,9 @@ def read_states(part: Part, rows: list[tuple[int, str]], found: FactCollector) -
             elif kind and len(letters) not in _LENGTHS and (indent - margin) % _INDENT:
                 yield from _torn(f"gpu{owner}", where)
             else:
-                whole = len(letters) in _LENGTHS and place + 1 < len(rows)
-                _links(f"gpu{owner}" if kind else _UNNAMED, states, whole, where, found)
+                complete = len(letters) in _LENGTHS
+                whole = complete and place + 1 < len(rows)
+                _links(f"gpu{owner}" if kind else _UNNAMED, states, (complete, whole), where, found)
             kind = ""
 
 
@@ -89,12 +90,17 @@ def _torn(gpu: str, where: Evidence) -> Iterator[NotChecked]:
     )
 
 
-def _links(gpu: str, states: Mapping[int, str], whole: bool, where: Evidence, found: FactCollector) -> None:
-    """The links of a row. A row that may be cut has no count, unless it shows a link that is down."""
+def _links(
+    gpu: str, states: Mapping[int, str], of_row: tuple[bool, bool], where: Evidence, found: FactCollector
+) -> None:
+    """The links of a row. A row that may be cut has no count, unless it shows a link that is down, and one that is cut
+    has none. `of_row`: whether the row is complete, and whether it is certain that it is not cut.
+    """
     for link, letter in states.items():
         found.add(GpuLink, f"{gpu}/nvlink{link}", where, gpu=gpu, kind="nvlink", active=letter == "U")
+    complete, whole = of_row
     letters = set(states.values())  # U: up, D: down, X: disabled
-    if states and (whole or "D" in letters or letters == {"U", "X"}):
+    if states and (whole or (complete and ("D" in letters or letters == {"U", "X"}))):
         exist = "UDX" if "U" in letters else "UD"
         up, present = (sum(letter in some for letter in states.values()) for some in ("U", exist))
         found.add(Gpu, gpu, where, nvlinks=up, nvlinks_present=present)

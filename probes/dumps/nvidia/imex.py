@@ -20,7 +20,9 @@ _NODE = re.compile(rf"Node #(?P<number>\d{{1,4}})\s+(?P<own>[-*])\s[^#]*?- (?P<s
 _DOMAIN = re.compile(r"(?:Domain State: |\"(?:domainState|status)\"\s*:\s*\")(?P<state>UP|DOWN|DEGRADED)\b")
 # A row of the connectivity table: the number of a node, and a letter for each other one. C: connected, A: own address
 _TABLE = re.compile(r"[ \t]*Nodes From\\To(?P<nodes>(?:[ \t]+\d{1,4}){1,1152})[ \t]*$")
-_CELLS = re.compile(r"[ \t]*(?P<node>\d{1,4})(?P<cells>(?:[ \t]+!?[A-Z*-]!?){1,1152})[ \t]*$")
+_CELLS = re.compile(r"[ \t]*(?P<node>\d{1,4})(?P<cells>(?:[ \t]+!?\S!?){1,1152})[ \t]*$")
+# I: invalid, N: never connected, R: recovering, D: disconnected, A: authenticating, V, M: another version, another map
+_LETTERS = frozenset("CINRDAVM*-")
 _OWN = re.compile(rf"IMEX daemon status:\s*(?P<state>{_STATES})\b")
 BEGIN = (
     r"^[ \t]*(?:Node #\d{1,4}[ ]+[-*][ ]|Domain State: [A-Z]|IMEX daemon status:|Connectivity Table Legend:"
@@ -49,14 +51,18 @@ def read(part: Part) -> Iterator[Record]:
             cite = where if cite is None or not waiting else cite
         columns = heading["nodes"].split() if (heading := _TABLE.match(line)) else columns
         row = _CELLS.match(line) if columns else None
-        if row and len(row["cells"].split()) == len(columns):
+        if row is None or len(row["cells"].split()) != len(columns):
+            continue
+        if not _LETTERS.issuperset(row["cells"].replace("!", "").split()):
+            yield _gap(part, f"the row of node {row['node']} has a letter that the tool does not print")
+        else:
             rows.add(row["node"])
             cite = cite or where
             waiting += _unconnected(row)
     if columns and not domain:
         domain = "DEGRADED" if waiting else "UP" if rows == set(columns) else ""
-        if not domain:
-            cite = None
+        cite = cite if domain else None
+        if rows != set(columns):
             yield _gap(part, "rows of the connectivity table are missing")
     if own:
         running = own["state"] != "UNAVAILABLE"

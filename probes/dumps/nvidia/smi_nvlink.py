@@ -229,16 +229,16 @@ def _count(gpu: _Listed, link: int, name: str, value: float, where: Evidence) ->
         before, symbols = gpu.corrected.get(link), int(corrected[1])
         gpu.corrected[link] = before if before and before[0] >= symbols else (symbols, where)
     quantity = "nvlink_effective_ber" if name == _BER else _COUNTERS.get(name)
-    if quantity:
+    if quantity and name == _BER and value >= 1:  # of all bits: the exponent is cut
+        gpu.damaged.append(where)
+    elif quantity:
         gpu.counts.setdefault(quantity, {})[link] = (value, where)
 
 
 def _gpu(one: _Listed, most: int) -> Gpu:
     """The GPU with its number of active links and their rate."""
     states = one.states.values()
-    speeds = [speed for speed, _ in states if speed]
-    known = one.version is not None
-    rate = max((nvlink_rate(speed, one.version) for speed in speeds), default=None) if known else None
+    rates = [nvlink_rate(speed, one.version) for speed, _ in states if speed] if one.version is not None else []
     up = one.most_active(most)
     cites = {name: one.where for name, value in (("name", one.name), ("uuid", one.uuid)) if value}
     if up is not None:
@@ -250,7 +250,7 @@ def _gpu(one: _Listed, most: int) -> Gpu:
         uuid=one.uuid,
         nvlinks=up,
         nvlinks_present=len(states) if one.whole(most) else None,
-        nvlink_rate=rate,
+        nvlink_rate=max(rates, default=None),
         mig=True if one.instances else None,
         mig_instances=(one.followed and _counted(one.instances)) or None,
         cites=cites,

@@ -74,7 +74,11 @@ def read(part: Part) -> Iterator[Record]:
         elif lost := _LOST.match(text):
             yield _lost(lost, where)
         elif first := _FIRST.match(text):
-            cards.append(_card(first, where))
+            card = _card(first, where)
+            if any(one.key == card.key and one.address != card.address for one in cards):
+                yield _two(card, where)
+                card.key = card.address or _UNNAMED
+            cards.append(card)
         elif text.startswith("|") and (cards or _SECOND.match(text) or _MESSAGE.match(text)):
             cards = cards or [Card(key=_UNNAMED)]
             _further_row(cards[-1], text, where)
@@ -82,6 +86,11 @@ def read(part: Part) -> Iterator[Record]:
             yield _refused(cards[-1], where)
     for card in cards:
         yield from facts(card, part.at)
+
+
+def _two(card: Card, where: Evidence) -> NotChecked:
+    why = f"two GPUs with different addresses have the number of {card.key}: the rows are of two machines"
+    return NotChecked(what="Gpu", subject=card.key, reason=Reason.CONTRADICTED, path=where.source, detail=why)
 
 
 def _refused(card: Card, where: Evidence) -> NotChecked:

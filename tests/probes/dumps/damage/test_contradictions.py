@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from linkgauge.models.facts.gpu import Gpu, GpuPair
-from linkgauge.models.facts.machine import Mount, Net, Numa, Nvme, Pci, Port
+from linkgauge.models.facts.gpu import Gpu, GpuLink, GpuPair
+from linkgauge.models.facts.machine import Event, Mount, Net, Numa, Nvme, Pci, Port, Service
 from linkgauge.models.facts.records import Fact, NotChecked, Observation, Record
 from linkgauge.probes.dumps.read import read_text
 from tests.support.dump_samples import AT, SAMPLES, outputs
@@ -169,3 +169,85 @@ def test_two_file_systems_on_one_path() -> None:
     assert has_gap(cut)
     assert not any(key == "/" for key, _, _ in facts(cut, Mount))
     assert found_in(cut) == found_in(text)
+
+
+@pytest.mark.parametrize("letters", range(1, 12))
+def test_a_row_of_links_that_is_cut(letters: int) -> None:
+    """Each GPU has 6, 12, 18 or 36 letters, as many as the version of DCGM knows links."""
+    row = " ".join(["U", "D", "U", "X", *"UUUUUUUU"][:letters])
+    text = f"GPUs:\n    gpuId 0:\n        {row}\n    gpuId 1:\n        U U U U U U U U U U U U\n"
+    counted = {name for key, name, _ in facts(text, Gpu) if key == "gpu0"}
+    assert ("nvlinks" in counted) == (letters == 6)
+
+
+@pytest.mark.parametrize("column", range(4))
+@pytest.mark.parametrize("letter", "QZ#9")
+def test_a_letter_that_imex_does_not_print(column: int, letter: str) -> None:
+    rows = [[str(node), *"CCNC"] if node != 2 else [str(node), *"NNCN"] for node in range(4)]
+    rows[0][1 + column] = letter
+    text = "\n".join(["Nodes From\\To  0   1   2   3", *("   ".join(["     ", *row]) for row in rows), ""])
+    states = [value for _, name, value in facts(text, Service) if name == "state"]
+    assert not any("node 0" in value for value in states)
+    assert has_gap(text)
+
+
+RAS = "GPU[4]: \tRAS INFO\n       Block     Status  Correctable Error  Uncorrectable Error\n"
+
+
+@pytest.mark.parametrize("block", ["QFX", "GQX", "GFQ", "GF", "UMCC"])
+def test_a_block_that_no_gpu_has(block: str) -> None:
+    text = (
+        f"{RAS}         UMC    ENABLED   9   0\n         GFX    ENABLED   2   1\n         {block}    ENABLED   2   1\n"
+    )
+    assert ("gpu4", "ecc_corrected", "11") in facts(text, Gpu)
+    assert has_gap(text)
+
+
+def test_a_matrix_below_a_damaged_heading() -> None:
+    text = sample("amd/rocm_smi/text.txt")
+    whole = facts(text, GpuLink)
+    for damaged in without_each(r"\n(?=[ ]+GPU0[ ]+GPU1)|(?<=[a-z])[ ](?=between two GPUs)|[ ]=+$", text):
+        assert facts(damaged, GpuLink) <= whole, damaged
+
+
+def test_a_table_of_xids_without_a_name_of_a_column() -> None:
+    for names in ("Xid  Count", "  Xid  Count"):
+        text = f"{names}\n0    0    0\n3    79   1\n"
+        assert not [one for one in records(text) if isinstance(one, Event)]
+        assert has_gap(text)
+
+
+@pytest.mark.parametrize("lost", ['"LOWER_UP"],', ' "LOWER_UP"],', ', "LOWER_UP"]', "]"])
+def test_a_list_of_json_without_its_end(lost: str) -> None:
+    text = '[{"ifindex": 1, "ifname": "eth0", "flags": ["BROADCAST", "UP", "LOWER_UP"], "mtu": 9000}]\n'
+    damaged = text.replace(lost, "", 1)
+    assert not any(value == "False" for _, _, value in facts(damaged, Net))
+    assert has_gap(damaged)
+
+
+@pytest.mark.parametrize("end", range(len("15e-255") + 1))
+def test_a_rate_of_errors_without_its_exponent(end: int) -> None:
+    text = f"GPU 1: NVIDIA H200 (UUID: GPU-1)\n\t Link 4: Effective BER: {'15e-255'[:end]}\n"
+    assert found_in(text) == [] or "-" in "15e-255"[:end]
+
+
+def test_rows_of_two_gpus_with_one_number() -> None:
+    """The rows of two machines, of which the second one has errors."""
+    row = "|   0  NVIDIA A10          On   | 00000000:{}:00.0 Off |                    {} |\n"
+    more = "|  0%   31C    P8    16W / 150W |      2MiB / 23028MiB |      0%      Default |\n"
+    rule = "+-------------------------------+----------------------+----------------------+\n"
+    text = f"{rule}{row.format('18', 0)}{more}{rule}{row.format('AF', 3)}{more}{rule}"
+    assert ("gpu0", "address", "'0000:18:00.0'") in facts(text, Gpu)
+    assert not any(subject == "0000:18:00.0" for _, _, subject in found_in(text))
+    assert has_gap(text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'The governor "schedutil" may  which speed to use',
+        " Found ACS enabled for switch 0001:40:01.1 Found ACS enabled for switch 86:10.0",
+    ],
+)
+def test_damaged_lines_of_tools_are_no_sentences(line: str) -> None:
+    assert found_in(f"{line}\n") == []
