@@ -18,13 +18,14 @@ from ...catalog import NOT_ENOUGH_EVIDENCE
 from ...catalog.log_messages import Message, is_said, is_unexplained, message, pattern
 from ...facts.gpu import Gpu, GpuLink
 from ...facts.machine import Event, Node, Pci
+from ...facts.records import NotChecked
 from ...inventory.snapshot import Snapshot
 from ...report import SEVERITIES, UNEXPLAINED, Finding, Severity
 from ..core.gpus import gpu_product
 from ..core.log_history import event_evidence, events, gpu_at, is_later, later, since, times, total_count, why_history
 from ..core.rule import Rule
 from ..core.wording import function_name, location
-from ..pcie.said_links import is_shown, whole_link
+from ..pcie.said_links import contradicted, is_shown, whole_link
 
 # The case of a warning of NCCL that no row knows (nccl/log_failures.py): no symptom beside a fault that has a name.
 _WARNING = "warning"
@@ -71,7 +72,7 @@ class _Logged(Struct, frozen=True):
         return self.row.meaning.format_map(_values(self.event))
 
 
-def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
     """The messages of the log that name a fault."""
     groups: dict[tuple[str, str], list[_Logged]] = defaultdict(list)
     names = {event.name for event in events(snapshot, _KIND)}
@@ -91,6 +92,7 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
                 if row.elsewhere and not past and snapshot.origin == "dumps":
                     code, severity = NOT_ENOUGH_EVIDENCE, "info"
                 groups[code, subject].append(_Logged(event, row, code, subject, severity, past))
+    yield from contradicted(snapshot, (one.past for found in groups.values() for one in found))
     for found in groups.values():
         explained = [one for one in found if not is_unexplained(one.row.name)]
         yield _finding(snapshot, sorted(explained or found, key=_first))

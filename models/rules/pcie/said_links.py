@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from ...catalog.log_messages import Message, is_said
 from ...facts.gpu import Gpu
 from ...facts.machine import Pci
+from ...facts.reason import Reason
+from ...facts.records import NotChecked
 from ...inventory.snapshot import Snapshot
+from ..core.wording import gap
 
+_WHOLE = "lspci shows the link with all its lanes and its full speed"
 _LINKS = ("pcie-link-narrow", "pcie-link-slow")
 
 
@@ -18,9 +24,16 @@ def is_shown(snapshot: Snapshot, row: Message) -> bool:
 
 
 def whole_link(snapshot: Snapshot, row: Message) -> str | None:
-    """Why a sentence about a slow link states no fault: the text shows one link, and that has all it can have."""
+    """Why a sentence about a slow link may state no fault: the text shows one link, and that has all it can have."""
     if row.code not in _LINKS or not is_said(row.name):
         return None
     links = [one for one in snapshot.of(Pci).values() if one.width and one.max_width and one.speed and one.max_speed]
     whole = [one for one in links if (one.width, one.speed) == (one.max_width, one.max_speed)]
-    return "lspci shows the link with all its lanes and its full speed" if len(links) == len(whole) == 1 else None
+    return _WHOLE if len(links) == len(whole) == 1 else None
+
+
+def contradicted(snapshot: Snapshot, pasts: Iterable[str | None]) -> Iterator[NotChecked]:
+    """A gap, if a sentence was left out because of the link that the text shows: it may be about another one."""
+    if _WHOLE in pasts:
+        why = f"a sentence says that a link is slow, and {_WHOLE}"
+        yield from gap(snapshot, "Pci.width", "node", Reason.CONTRADICTED, why, "sudo lspci -vv, of all functions")
