@@ -20,6 +20,7 @@ from ...parsing.parsers import shown
 from ..core.fields import FactCollector
 from ..core.key_values import entry, plain
 from ..core.part import Part
+from .mlxlink_module import LINE, module_values
 
 _COMMAND = (
     r"(?:mlxlink|mstlink) (?:[^\n]{1,60} )?(?:-d|--device) (?P<device>[\w.:/-]{1,64})(?: (?:-p|--port) (?P<port>\d))?"
@@ -35,6 +36,7 @@ ANY_LINE = (
     r"|Physical state(?:[ ]{3,40}:|\":) \"?(?:LinkUp|ETH_AN_|Polling|Disa)|Link Down Counter\"?[ ]{0,30}:"
     r"|State(?:[ ]{3,30}:|\":) \"?(?:Active|Polling|Disable|Physical LinkUp)"
     r"|Speed(?:[ ]{3,30}:|\":) \"?(?:IB-[A-Z]|\d))"
+    rf"|^{LINE}"
 )
 _NAMED = re.compile(rf"\b{_COMMAND}")
 _SPEED = re.compile(r"(?:IB-(?P<grade>[A-Z0-9]{3,5})|(?:BASE-)?(?P<rate>\d{1,4})G(?:_\dX|bE)?\b.*)")
@@ -88,6 +90,7 @@ def read(part: Part) -> Iterator[Record]:
     yield from found.records()
     yield from counted.values()
     yield from _below_both(part)
+    yield from module_values(part)
 
 
 def _below_both(part: Part) -> Iterator[NotChecked]:
