@@ -16,12 +16,12 @@ from ..core.part import Part
 _NUMBER = r"-?[0-9]{1,6}(?:\.[0-9]{1,4})?"
 _NAMES = r"(?:Temperature|Voltage|Bias Current|[RT]x Power Current) \[(?:C|mV|mA|dBm)\]"
 _FLAGS = r"(?:(?:Module FW|DataPath FW|Tx(?: Adaptive EQ)?) Fault|[RT]x (?:CDR )?LO[SL])(?: \[per lane\])?"
-LINE = rf"[ \t]*(?:{_NAMES}[ ]{{1,40}}: {_NUMBER}|{_FLAGS}[ ]{{1,40}}: [01](?:,|[ \t]*$))"
+LINE = rf"[ \t]*(?:{_NAMES}[ ]{{1,40}}: {_NUMBER}|{_FLAGS}[ ]{{1,40}}: [0-9]{{1,3}}(?:,|[ \t]*$))"
 _RANGE = re.compile(
     rf"[ \t]*(?P<name>{_NAMES})[ ]{{1,40}}: (?P<values>{_NUMBER}(?:,{_NUMBER}){{0,15}}) "
     rf"\[(?P<low>{_NUMBER})\.\.(?P<high>{_NUMBER})\][ \t]*"
 )
-_FLAG = re.compile(rf"[ \t]*(?P<name>{_FLAGS})[ ]{{1,40}}: (?P<values>[01](?:,[01]){{0,15}})[ \t]*")
+_FLAG = re.compile(rf"[ \t]*(?P<name>{_FLAGS})[ ]{{1,40}}: (?P<values>[0-9]{{1,3}}(?:,[0-9]{{1,3}}){{0,15}})[ \t]*")
 
 
 def module_values(part: Part) -> Iterator[Optics]:
@@ -38,7 +38,7 @@ def module_values(part: Part) -> Iterator[Optics]:
                 warnings.append((f"{row['name']} {', '.join(outside)}, range {low:g} to {high:g}", where))
         elif flag := _FLAG.fullmatch(line):
             first.setdefault("alarms", where)
-            lanes = [str(lane) for lane, state in enumerate(flag["values"].split(","), 1) if state == "1"]
+            lanes = [str(lane) for lane, state in enumerate(flag["values"].split(","), 1) if int(state)]
             if lanes:
                 name = flag["name"].partition(" [")[0]
                 alarms.append((f"{name} on lane{'s' * (len(lanes) > 1)} {', '.join(lanes)}", where))
