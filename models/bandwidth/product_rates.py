@@ -99,7 +99,7 @@ def _link_of(snapshot: Snapshot, flow: Flow) -> _Link | None:
     product = of[0] if of else None
     if product is None or any(other != product for other in of) or _is_far(snapshot, flow, gpus[0]):
         return None
-    grade, able = _link(product, between=len(of) == 2)
+    grade, able = _link(product, between=len(of) == 2, bridge=_has_bridge(snapshot, flow, product))
     share = attainable(grade, flow.op, "host" if _is_host(snapshot, flow.ends[1]) else "device") if grade else None
     return _Link(product, len(of) == 2, grade, able, share) if share else None
 
@@ -123,11 +123,17 @@ def _product(snapshot: Snapshot, end: str) -> Product | None:
     return product_of(gpu, snapshot.of(Pci)) if gpu else None
 
 
-def _link(product: Product, between: bool) -> tuple[str, float]:
+def _has_bridge(snapshot: Snapshot, flow: Flow, product: Product) -> bool:
+    """Whether the rate shows an NVLink bridge: it is above that of PCIe. Other pairs of the machine may have none."""
+    seen = best_observations(snapshot).get(flow)
+    return seen is not None and seen.value > _ABOVE * rated(speed_of(product.pcie), product.width)
+
+
+def _link(product: Product, between: bool, bridge: bool) -> tuple[str, float]:
     """Grade and rated rate of the links to other GPUs or to the host; an empty grade where they may be absent."""
     if not between:
         able = rated(speed_of(product.pcie), product.width)
         return ("", 0.0) if product.c2c_rate else (f"pcie{product.pcie}x{product.width}", able)
-    if product.bridged or not product.links or not product.link_rate or product.link_version is None:
+    if (product.bridged and not bridge) or not product.links or not product.link_rate or product.link_version is None:
         return "", 0.0
     return f"{product.link_kind}{product.link_version}", product.links * product.link_rate
