@@ -8,6 +8,7 @@ GPU at x8?") states one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from .expressions import ignoring_case
 
@@ -34,8 +35,8 @@ _NOT = (
     r"|\u043d\u0435|\u043d\u0435\u0442|\u0431\u0435\u0437)(?![\w-])|n['\u2019]t\b|\u6ca1\u6709|\u5e76\u672a"
 )
 _SUPPOSED = (  # before the fault
-    r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|(?<!you )(?<!we )can(?!['\u2019]t)|in case|supposed?"
-    r"|(?:you|we) can(?! (?:clearly |also )?see\b)(?!['\u2019]t)|suppose|imagine"
+    r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can(?!['\u2019]t)|in case|supposed?|suppose"
+    r"|imagine|demo"
     r"|e\.g\.?|for example|such as|make sure|ensure|verify|avoid|prevent|how to|to (?:see|test|check)"
     r"|as soon as (?:an?|any)|means? that|is defined|(?:check|detect)(?:s|ing)? (?:if|that|when|whether|for)"
     r"|when(?:ever)? (?:an?|any|the|your|it|they|\w{0,12} ?$)|once (?:an?|the|it)|each time|every time"
@@ -184,6 +185,7 @@ def is_definition(line: str) -> bool:
     return bool(ignoring_case(_DEFINES).search(line)) and is_prose(line)
 
 
+@lru_cache(maxsize=64)  # a line can have many matches
 def is_prose(line: str) -> bool:
     """Whether a line is a sentence of a person, not a row of a tool."""
     words, little = (ignoring_case(text).findall(line) for text in (_WORDS, _LITTLE))

@@ -195,7 +195,11 @@ def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
         better, before, shared = _better(snapshot, worst), _before(every, worst), _is_shared(found)
         yield Finding(
             code="pcie-path-bottleneck",
-            severity="warning" if before else "info" if shared else _limit_severity(snapshot, worst, better),
+            severity="warning"
+            if before
+            else "info"
+            if shared and not better
+            else _limit_severity(snapshot, worst, better),
             confidence="likely" if better or before else "possible",
             subject=port,
             subject_name=function_name(snapshot, snapshot.of(Pci)[port]) if port in snapshot.of(Pci) else None,
@@ -215,16 +219,19 @@ def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
 
 
 def _is_shared(found: Sequence[Event]) -> bool:
-    """Whether devices of several buses are behind the port: it is the uplink of a chipset or a switch."""
-    return len({(one.subject or "").rpartition(":")[0] for one in found}) > 1
+    """Whether devices of several buses are behind a port with four lanes: it is the uplink of a chipset."""
+    buses = {(one.subject or "").rpartition(":")[0] for one in found}
+    return len(buses) > 1 and all(" x4 link at " in (one.text or "") for one in found)
 
 
 def _latest(found: Iterable[Event]) -> Iterable[Event]:
-    """The last of the events of each device: its link can come back with another speed."""
-    last: dict[str | None, Event] = {}
+    """The last of the events of each device below a port: its link can come back with another speed."""
+    last: dict[tuple[str | None, str | None], Event] = {}
     for one in found:
-        if one.subject not in last or is_later(one, last[one.subject]):
-            last[one.subject] = one
+        known = last.setdefault((one.subject, one.port), one)
+        slower = not is_later(known, one) and (one.rate or 0.0) < (known.rate or 0.0)
+        if slower or is_later(one, known):
+            last[one.subject, one.port] = one
     return last.values()
 
 

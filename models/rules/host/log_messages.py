@@ -47,7 +47,6 @@ DESIGNED = {
     "no-nvlink": ("nvlink-",),
     "no-nvlink-bridge": ("nvlink-",),
     "by-design-lanes": ("pcie-link-",),
-    "false-positive": ("iommu-", "imex-", "gdr-", "gds-"),
 }
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 
@@ -82,7 +81,7 @@ def reported(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
         if row.code and row.severity and not symptom and _counts(row, names):
             subject = _subject(snapshot, event, row)
             past = _cleared(snapshot, event) or _of_gpu(snapshot, event, row, subject) or why_history(snapshot, event)
-            past = past or _designed(row, names) or whole_link(snapshot, row)
+            past = past or _designed(row, names) or whole_link(snapshot, row, subject)
             if not _is_known(snapshot, row, subject) and not is_shown(snapshot, row):
                 flaps = row.code == _DOWN and past == _cleared(snapshot, event) and _happened(event) >= _FLAPS
                 severity: Severity = "info" if past and not flaps else _severity(row, event, names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from fnmatch import fnmatchcase
 
@@ -20,6 +21,7 @@ from ..gpu.missing import whole
 from .ports import AnyPort, cohort, function_of, is_used, once_per_port, product, real, up
 
 _SMALLEST_COHORT = 2
+_ETHERNET = re.compile(r"irdma|bnxt_re|roce|efa|erdma|ionic|rxe|siw")  # RDMA devices that have no InfiniBand
 _RAILS = 8  # a machine with a NIC for each GPU and at least so many GPUs may lack one NIC
 
 
@@ -154,6 +156,6 @@ def is_unconfigured(port: Port) -> bool:
     INIT and ARMED say that the link is up (IBTA specification 1, 7.2.7).
     """
     if port.physical_state is None:
-        return port.state in ("INIT", "ARMED") and port.link_layer != "Ethernet"
+        return port.state in ("INIT", "ARMED") and port.link_layer != "Ethernet" and not _ETHERNET.match(port.key)
     is_linked = port.physical_state == "LinkUp" and port.link_layer == "InfiniBand"
     return is_linked and port.state in ("INIT", "ARMED", "DOWN")

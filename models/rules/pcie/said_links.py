@@ -13,6 +13,7 @@ from ...inventory.snapshot import Snapshot
 from ..core.wording import gap
 
 _WHOLE = "lspci shows the link with all its lanes and its full speed"
+_DISPLAY = 0x03  # the class of GPUs
 _LINKS = ("pcie-link-narrow", "pcie-link-slow")
 
 
@@ -23,13 +24,16 @@ def is_shown(snapshot: Snapshot, row: Message) -> bool:
     return any(one.pcie_width or one.pcie_speed for one in snapshot.of(Gpu).values())
 
 
-def whole_link(snapshot: Snapshot, row: Message) -> str | None:
-    """Why a sentence about a slow link may state no fault: the text shows one link, and that has all it can have."""
-    if row.code not in _LINKS or not is_said(row.name):
+def whole_link(snapshot: Snapshot, row: Message, subject: str) -> str | None:
+    """Why a sentence about a slow link may state no fault: it names no device, the text shows one link, that of a GPU,
+    and this link has all it can have.
+    """
+    if row.code not in _LINKS or not is_said(row.name) or subject != "node":
         return None
     links = [one for one in snapshot.of(Pci).values() if one.width and one.max_width and one.speed and one.max_speed]
     whole = [one for one in links if (one.width, one.speed) == (one.max_width, one.max_speed)]
-    return _WHOLE if len(links) == len(whole) == 1 else None
+    of_gpu = all((one.pci_class or 0) >> 16 == _DISPLAY for one in whole)
+    return _WHOLE if len(links) == len(whole) == 1 and of_gpu else None
 
 
 def contradicted(snapshot: Snapshot, pasts: Iterable[str | None]) -> Iterator[NotChecked]:

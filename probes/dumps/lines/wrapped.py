@@ -37,7 +37,7 @@ _LOGGED = re.compile(
     r"[ \t]{0,8}(?:\[[ ]{0,8}[0-9]{1,9}\.[0-9]{6}\]|[A-Z][a-z]{2} [ 0-3]?[0-9] [0-9:]{8} \S{1,60} kernel: "
     r"|[a-z][\w-]{1,30} [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: )"
 )
-_REST = re.compile(r"[ \t]{0,8}[\w\[({\"'<-](?![_=*-]{2})")  # no rule, fence or row
+_REST = re.compile(r"[ \t]{0,8}(?![a-z]{2,8}\d[\w/.-]{0,30}: )[\w\[({\"'<-](?![_=*-]{2})")  # no rule, fence or row
 _NARROWEST_MAIL = 66  # columns
 
 

@@ -72,12 +72,16 @@ def counted(lines: Sequence[str]) -> Iterator[tuple[Sample, type[Fact], str, str
 
 
 def counter_records(part: Part) -> Iterator[Record]:
-    """A `Port` or a `Net` for each port with a counter of errors, and its counters. The last sample counts."""
+    """A `Port` or a `Net` for each port with a counter of errors, and its counters. The highest sample counts: counters
+    rise, and the samples may be of several machines.
+    """
     facts: dict[str, Fact] = {}
     counts: dict[tuple[str, str], Observation] = {}
     for sample, kind, key, name, value in counted(part.text.split("\n")):
         where = part.cite(sample.number, sample.line)
-        counts[key, name] = Observation(about=key, quantity=name, unit="count", value=value, at=part.at, evidence=where)
+        one = Observation(about=key, quantity=name, unit="count", value=value, at=part.at, evidence=where)
+        if counts.setdefault((key, name), one).value < value:
+            counts[key, name] = one
         facts.setdefault(key, kind(key=key))
     judged = {key for key, name in counts if name not in _JUDGED}
     yield from (fact for key, fact in facts.items() if key in judged)

@@ -68,7 +68,6 @@ def read(part: Part) -> Iterator[Record]:
     """A `Port` and its counters. They never fall, so of several readings the highest counts."""
     found, counted, node = FactCollector(), dict[tuple[str, str], Observation](), _UNNAMED
     guid: str | None = None  # of the node
-    sums: dict[str, tuple[list[tuple[str, str]], int, str]] = {}  # over all ports of a node: they repeat those of each
     for number, line in part.lines():
         if named := _NODE.search(line):
             node, guid = _short(named["name"]), named["guid"]
@@ -80,15 +79,11 @@ def read(part: Part) -> Iterator[Record]:
             guid = guid or port["guid"]
             if port["guid"] not in (None, guid):  # the line that names its node is missing
                 node, guid = _UNNAMED, port["guid"]
-            pairs = ((_QUANTITIES.get(one["name"]), one["value"]) for one in _COUNTER.finditer(line))
-            counters = [(name, value) for name, value in pairs if name]
             if port["port"] == "ALL":
-                sums[node] = counters, number, line
-            else:
-                _add(part, found, counted, f"{node}/{int(port['port'])}", counters, number, line)
-    for node, (counters, number, line) in sums.items():
-        if not any(key.startswith(f"{node}/") for key, _ in counted):
-            _add(part, found, counted, f"{node}/ALL", counters, number, line)
+                continue
+            pairs = ((_QUANTITIES.get(one["name"]), one["value"]) for one in _COUNTER.finditer(line))
+            key = f"{node}/{int(port['port'])}"
+            _add(part, found, counted, key, [(name, value) for name, value in pairs if name], number, line)
     yield from found.records()
     yield from counted.values()
 

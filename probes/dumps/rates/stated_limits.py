@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -23,6 +24,11 @@ _SEEN = (
     r"|измерен\w{1,3}|фактическ\w{1,3}|実測)"
 )
 _VALUE = rf"[^\n:=|]{{0,80}}[:=|：][ *~≈`]{{0,4}}{NUMBER}[ ]?{UNIT}(?![\w%])"
+# Words that say which rate it is. Two rates with different ones are not compared.
+_WHICH = (
+    r"nvlink|pcie?|memory|hbm|dram|network|disk|storage|total|aggregate|sum|bi-?dir\w{0,10}|uni-?dir\w{0,10}|h2d|d2h"
+    r"|before|\d{1,4} ?[km]i?b"
+)
 _NEAR = 4  # lines between a rate and its limit
 LIMITED = (
     rf"[^\n:=|]{{0,60}}(?<!\w){_LIMIT}{_VALUE}[^\n]{{0,80}}\n(?:[^\n]{{0,200}}\n){{0,{_NEAR - 1}}}"
@@ -38,24 +44,26 @@ class _Stated(Struct, frozen=True):
     """A rate in bytes per second, with its line and its evidence."""
 
     kind: Literal["limit", "seen"]
+    which: frozenset[str]
     rate: float
     number: int
     cite: Evidence
 
 
 def limited(part: Part) -> Iterator[tuple[int, NodePair]]:
-    """The lowest of the measured rates near each limit, with the number of its line, from 0."""
+    """The highest of the measured rates near each limit, if it is below it, with the number of its line, from 0."""
     limit: _Stated | None = None
-    slowest: dict[int, tuple[_Stated, _Stated]] = {}
+    best: dict[int, tuple[_Stated, _Stated]] = {}
     for one in _stated(part):
         if one.kind == "limit":
             limit = one
-        elif limit and one.number - limit.number <= _NEAR and one.rate < limit.rate:
-            known = slowest.get(limit.number)
-            slowest[limit.number] = (one, limit) if known is None or one.rate < known[0].rate else known
-    for seen, of in slowest.values():
-        cites = {"rate": seen.cite, "others": of.cite}
-        yield seen.number, NodePair(key=EXPECTED, rate=seen.rate, others=of.rate, cites=cites)
+        elif limit and one.number - limit.number <= _NEAR and one.which == limit.which:
+            known = best.get(limit.number)
+            best[limit.number] = (one, limit) if known is None or one.rate > known[0].rate else known
+    for seen, of in best.values():
+        if seen.rate < of.rate:
+            cites = {"rate": seen.cite, "others": of.cite}
+            yield seen.number, NodePair(key=EXPECTED, rate=seen.rate, others=of.rate, cites=cites)
 
 
 def _stated(part: Part) -> Iterator[_Stated]:
@@ -65,4 +73,8 @@ def _stated(part: Part) -> Iterator[_Stated]:
         if found and factor:
             seen = found["seen"] or ignoring_case(rf"(?<!\w){_SEEN}").search(found["name"])
             value = float(found["number"].replace(",", ".")) * factor
-            yield _Stated("seen" if seen else "limit", value, number, part.cite(number, line))
+            label = line[: found.start("number")].lower()
+            if re.search(r"loss|latency", label):
+                continue
+            which = frozenset(ignoring_case(rf"(?<!\w)(?:{_WHICH})(?!\w)").findall(label))
+            yield _Stated("seen" if seen else "limit", which, value, number, part.cite(number, line))
