@@ -55,6 +55,15 @@ def test_a_function_without_its_header_adds_nothing_to_the_one_above(end: int, b
     assert {one for one in facts(cut, Pci) if one[0] == "0000:40:01.1"} == own
 
 
+def test_flags_of_a_capability_are_of_the_same_function() -> None:
+    power = "\tCapabilities: [80] Power Management version 3\n\t\tFlags: PMEClk- DSI- D1- D2- AuxCurrent=0mA\n"
+    before = "\tCapabilities: [220 v1] Access"
+    assert before in BRIDGE
+    assert facts(BRIDGE.replace(before, f"{power}{before}"), Pci) == facts(BRIDGE, Pci)
+    ended = BRIDGE.replace(before, f"\tFlags: bus master, fast devsel, latency 0\n{before}")
+    assert not any((key, name) == ("0000:40:01.1", "acs") for key, name, _ in facts(ended, Pci))
+
+
 @pytest.mark.parametrize("lines", range(4, 15))
 def test_a_header_of_ones_below_registers_is_of_another_function(lines: int) -> None:
     """The tool prints the registers or that line, never both."""
