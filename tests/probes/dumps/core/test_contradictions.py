@@ -260,3 +260,26 @@ def test_rows_of_two_gpus_with_one_number() -> None:
 )
 def test_damaged_lines_of_tools_are_no_sentences(line: str) -> None:
     assert found_in(f"{line}\n") == []
+
+
+@pytest.mark.parametrize(
+    "heading", ["GPU 0: H100(UUID: GPU-0123)", "GPU 0: H100 (UUI: GPU-0123)", "GPU 0: (UUID: GPU-1"]
+)
+def test_a_list_of_links_below_a_damaged_heading_has_no_count(heading: str) -> None:
+    text = f"{heading}\n\t Link 0: 25 GB/s\n"
+    assert not any(name.startswith("nvlinks") for _, name, _ in facts(text, Gpu))
+    assert found_in(text) == []
+
+
+def test_a_rate_of_osu_without_its_last_digit() -> None:
+    head = "# OSU MPI-CUDA Bi-Directional Bandwidth Test v5.9\n# Size      Bandwidth (MB/s)\n1048576     "
+    assert rates(f"{head}44310.22\n")
+    for end in range(1, len("44310.22")):
+        assert not rates(f"{head}{'44310.22'[:end]}\n")
+
+
+def test_an_array_without_the_name_of_an_active_disk() -> None:
+    lines = "md0 : active raid1 sdb1[1] sda1[0] sdc1[2](S)\n      1023936 blocks super 1.0 [2/2] [UU]\n"
+    for damaged in without_each(r" sd[ab]1\[[01]\]", f"Personalities : [raid1]\n{lines}"):
+        assert found_in(damaged) == []
+        assert has_gap(damaged)
