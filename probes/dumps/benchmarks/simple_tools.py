@@ -38,7 +38,7 @@ _TOOL = Tool(
         Line(r"/dev/\w{2,20}:", ("*",)),
     ),
     rows=(
-        r"(?P<size>\d{1,12})\s+(?P<rate>\d{1,9}\.\d{1,2})(?:\s+\d{1,12}\.\d{1,2})?",
+        r"(?P<size>\d{1,12})\s+(?P<rate>\d{1,9}\.\d{2})(?:\s+\d{1,12}\.\d{1,2})?",
         rf"(?P<name>bw|recv_bw|send_bw)\s+=\s+(?P<rate>\d{{1,6}}(?:\.\d{{1,3}})?) (?P<unit>{_RATE_UNIT})/sec",
         r"(?P<size>\d{4,18}) bytes (?:\(.{4,30}\) )?copied, \S{1,12} s(?:econds)?, "
         r"(?P<rate>\d{1,6}(?:\.\d{1,3})?) (?P<unit>[kMGT]?B)/s(?P<test>)",

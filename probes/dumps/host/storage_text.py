@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -173,11 +173,15 @@ class _Reading:
                 how="cat /proc/mdstat; mdadm --detail",
             )
             return
+        listed = array.members
+        if listed is not None and len(listed) - len(array.faulty or ()) < active:
+            yield _fewer(array.key, listed, active, evidence)
+            listed = None
         self.arrays[array.key] = Array(
             key=array.key,
             level=array.level,
             state=array.state,
-            members=array.members,
+            members=listed,
             faulty=array.faulty,
             wanted=wanted,
             missing=max(0, wanted - active),
@@ -229,6 +233,11 @@ def _level(line: str) -> str:
     """The level that the second line of an array states. Else only levels with redundancy count members."""
     found = re.search(r" level (\d{1,2}),", line)
     return f"raid{found[1]}" if found else "raid"
+
+
+def _fewer(array: str, listed: Sequence[str], active: int, evidence: Evidence) -> NotChecked:
+    why = f"the line of the array names {', '.join(listed) or 'no disk'}, and {active} are active: a name is missing"
+    return NotChecked(what="Array.members", subject=array, reason=Reason.CONTRADICTED, path=evidence.source, detail=why)
 
 
 def _controller(found: re.Match[str], cite: _Cite) -> Nvme:

@@ -35,7 +35,7 @@ ANY_LINE = (
     r"|(?:NVML: )?(?i:Unable to retrieve Nvlink information as all links are inactive))"
 )
 _UNNAMED = "gpu"
-_GPU = re.compile(r"GPU ([0-9]{1,3}): (\S.{0,79}?)(?: \(UUID: (?:(GPU-[0-9A-Fa-f-]{1,40})|[^()\n]{1,60})\))?")
+_GPU = re.compile(r"GPU ([0-9]{1,3}): (\S.{0,79}?)(?: ?\(UUID: (?:(GPU-[0-9A-Fa-f-]{1,40})|[^()\n]{1,60})\))?")
 _LINK = re.compile(r"Link ([0-9]{1,2})[:,] (\S.*)")
 _SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) GB/s")
 _REMOTE = re.compile(r"(?:Remote Device )?([0-9A-Fa-f]{4,8}(?::[0-9A-Fa-f]{2}){2}\.[0-7])(?:: Link [0-9]{1,2})?")
@@ -97,7 +97,7 @@ class _Listed(Struct):
         """Whether the list has all links. `most`: the length of the longest list in the text."""
         numbers = sorted(self.states)
         counted = numbers == list(range(len(numbers))) and len(numbers) >= max(most, self.least, 1)
-        sized = len(numbers) == self.least or len(numbers) in _WHOLE
+        sized = (len(numbers) == self.least or len(numbers) in _WHOLE) and "GPU-" not in self.name  # a damaged heading
         return counted and sized and not self.elided and not self.damaged and self.key != _UNNAMED
 
     def most_active(self, most: int) -> int | None:

@@ -22,7 +22,8 @@ _ONCE = re.compile(rf"^[ \t]*({_NAMES}|Control: I/O|DevCtl:|Bus:|DevCap:|LnkCtl:
 # Lines near the beginning of a function, and lines near its end: lspci.c (show_terse, show_verbose, show_kernel) prints
 # none of the first behind one of the others. A function that does not answer has no line of its registers.
 _ORDERED = re.compile(
-    r"^[ \t]+(?:(?P<first>DeviceName:|Subsystem:|Physical Slot:|Control: I/O|Flags:[ ](?!PMEClk))"
+    r"^[ \t]+(?:(?P<first>DeviceName:|Subsystem:|Physical Slot:|Control: I/O"
+    r"|Flags: (?:bus|fast|66MHz|medium|slow|user))"
     r"|(?P<lost>!!!)|(?P<registers>NUMA node|IOMMU group|Bus:|Region \d:|Memory at)"
     r"|(?P<late>Capabilities:|(?:Dev|Lnk|ACS)(?:Cap|Ctl|Sta):|Kernel (?:driver in use|modules):))",
     re.MULTILINE,

@@ -55,6 +55,15 @@ def test_a_function_without_its_header_adds_nothing_to_the_one_above(end: int, b
     assert {one for one in facts(cut, Pci) if one[0] == "0000:40:01.1"} == own
 
 
+def test_flags_of_a_capability_are_of_the_same_function() -> None:
+    power = "\tCapabilities: [80] Power Management version 3\n\t\tFlags: PMEClk- DSI- D1- D2- AuxCurrent=0mA\n"
+    before = "\tCapabilities: [220 v1] Access"
+    assert before in BRIDGE
+    assert facts(BRIDGE.replace(before, f"{power}{before}"), Pci) == facts(BRIDGE, Pci)
+    ended = BRIDGE.replace(before, f"\tFlags: bus master, fast devsel, latency 0\n{before}")
+    assert not any((key, name) == ("0000:40:01.1", "acs") for key, name, _ in facts(ended, Pci))
+
+
 @pytest.mark.parametrize("lines", range(4, 15))
 def test_a_header_of_ones_below_registers_is_of_another_function(lines: int) -> None:
     """The tool prints the registers or that line, never both."""
@@ -251,3 +260,26 @@ def test_rows_of_two_gpus_with_one_number() -> None:
 )
 def test_damaged_lines_of_tools_are_no_sentences(line: str) -> None:
     assert found_in(f"{line}\n") == []
+
+
+@pytest.mark.parametrize(
+    "heading", ["GPU 0: H100(UUID: GPU-0123)", "GPU 0: H100 (UUI: GPU-0123)", "GPU 0: (UUID: GPU-1"]
+)
+def test_a_list_of_links_below_a_damaged_heading_has_no_count(heading: str) -> None:
+    text = f"{heading}\n\t Link 0: 25 GB/s\n"
+    assert not any(name.startswith("nvlinks") for _, name, _ in facts(text, Gpu))
+    assert found_in(text) == []
+
+
+def test_a_rate_of_osu_without_its_last_digit() -> None:
+    head = "# OSU MPI-CUDA Bi-Directional Bandwidth Test v5.9\n# Size      Bandwidth (MB/s)\n1048576     "
+    assert rates(f"{head}44310.22\n")
+    for end in range(1, len("44310.22")):
+        assert not rates(f"{head}{'44310.22'[:end]}\n")
+
+
+def test_an_array_without_the_name_of_an_active_disk() -> None:
+    lines = "md0 : active raid1 sdb1[1] sda1[0] sdc1[2](S)\n      1023936 blocks super 1.0 [2/2] [UU]\n"
+    for damaged in without_each(r" sd[ab]1\[[01]\]", f"Personalities : [raid1]\n{lines}"):
+        assert found_in(damaged) == []
+        assert has_gap(damaged)
