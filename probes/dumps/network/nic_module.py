@@ -34,7 +34,7 @@ _NAMED = (f"{_FLAGS}(?: threshold)?[^\n:]{{0,16}}", *(f"{one}[^\n:]{{0,16}}" for
 _SIGNAL = r"(?:[RT]x loss of (?:signal|lock)|Tx fault|Tx adaptive eq fault)"
 _STATE = r"Module [Ss]tate[ \t]{1,40}: 0x0[1-7] \(Module"  # CMIS
 _BY_LANE = r"None|\[ (?:Yes|No),"
-_JSON = r"\"(?:module|laser|rx|tx)_[a-z_]{3,40}_(?:high|low)_(?:alarm|warning)\": (?:true|false)"
+_JSON = r"\"(?:module|laser|rx|tx)_[a-z_]{3,40}_(?:high|low)_(?:alarm|warning)\": (?:true|false|\[ ?(?:true|false),)"
 _LANES = rf"[ \t]*{_JSON}|{begins((_SIGNAL,), _BY_LANE)}|[ \t]{{0,20}}{_STATE}"
 BEGIN = rf"^(?:[ \t]*Identifier[ \t]{{1,40}}: 0x[0-9a-f]{{2}} \(|{_COMMAND}|{begins(_NAMED, '[-0-9OYN]')}|{_LANES})"
 _DEVICE = re.compile(r"\bethtool (?:-m|--module-info|--dump-module-eeprom) ([a-z][\w.-]{1,30})\s*$")
@@ -45,6 +45,7 @@ _OF_LANES = re.compile(r"[rt]x loss of (?:signal|lock)|tx fault|tx adaptive eq f
 _YES_NO = re.compile(r"\[ ?((?:Yes|No)(?:, (?:Yes|No)){0,31}) ?\]")
 _FAULT = ("module state", "module fault cause")
 _LANE = re.compile(r" (?:(?:chan|channel|lane|ch) ?)?(\d+)$")
+_FLAGS_OF_LANES = re.compile(r"\[ ?((?:true|false)(?:, ?(?:true|false)){0,31}) ?\]")
 _NUMBER = re.compile(r"(-?[0-9]{1,6}(?:\.[0-9]{1,6})?) ?(mW|mA|V|degrees C|C\b)")
 _SAME = {  # names of values, and the names of their thresholds and flags
     "laser tx bias current": "laser bias current",
@@ -119,6 +120,10 @@ def _take(module: _Module, name: str, value: str, where: Evidence) -> None:
         if name == _FAULT[0]:
             module.flags[name] = "alarm", code[1] == "ModuleFault", where
         module.details[_FAULT[0]] = f"{module.details.get(_FAULT[0], '')} {code[1]}".strip()
+    elif (flag := _FLAG.fullmatch(name)) and (lanes := _FLAGS_OF_LANES.match(value)):  # JSON of CMIS modules
+        bad = [str(lane) for lane, state in enumerate(lanes[1].split(","), 1) if state.strip() == "true"]
+        module.flags[name] = flag["grade"], bool(bad), where
+        module.details[name] = f"on lane{'s' * (len(bad) > 1)} {', '.join(bad)}"
     elif flag := _FLAG.fullmatch(name):
         if value in ("On", "Off", "Yes", "No", "true", "false"):
             module.flags[name] = flag["grade"], value in ("On", "Yes", "true"), where
