@@ -52,6 +52,18 @@ WORDS: Mapping[str, str] = {
     "onport": (  # what a sentence about a port contains
         r"(?:{port}|infiniband|\bib\b|\broce\b|\bleaf\b|\bspine\b|\bcables?\b|\bfib(?:re|er)s?\b|\bswitch)"
     ),
+    "abroad": (  # in other languages: a denial, a condition, a plan, an explanation, or a repair
+        r"(?:检测(?!不)|识别(?!不)|自动|预测|自愈|表示|返回|上报|隔离|提示|脚本|换(?:了|过|线|上)|更换"
+        r"|恢复(?!不)|消失|好了|预期|若|一旦|当.{0,20}时|时[，,]|不再|未(?!加载|激活|连接)"
+        r"|没(?!有?加载|有?连上|有?激活|起来| ?up)|无(?!法)|怎么|如果|如何|可能|以防|例如|比如|场景"
+        r"|避免|防止|是否|已(?:经)?(?:修复|解决)|不会|正常|模拟|演练|情况下|处理|分类|常见|数量|次数|计数"
+        r"|事件|支持|告警|监控|排查|接口|所以|因为|状态良好|备用|风扇|[Qq][：:]|summary|print"
+        r"|\breturn|# |\bXid \d{1,3} ?(?:表示|：|:)"
+        r"|nicht mehr(?! erkannt| gefunden| angezeigt)|wieder"
+        r"|getauscht|Austausch|ersetzt|\bwar(?:en)?\b|gewesen|\bweil\b"
+        r"|nur noch ein|\bwenn\b|\bfalls\b|решен|больше не|режиме"
+        r"|после замены)"
+    ),
     "pcidev": r"(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]",
     "disk": r"(?:\bnvme\w{0,6}|\bu\.2\b|\bssds?\b|\bdrives?\b|\bdisks?\b|\bhdds?\b|\bsd[a-z]\b)",
     "be": (
