@@ -35,8 +35,7 @@ _NOT = (
     r"|\u043d\u0435|\u043d\u0435\u0442|\u0431\u0435\u0437)(?![\w-])|n['\u2019]t\b|\u6ca1\u6709|\u5e76\u672a"
 )
 _SUPPOSED = (  # before the fault
-    r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can(?!['\u2019]t)|in case|supposed?|suppose"
-    r"|imagine|demo"
+    r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can(?!['\u2019]t)|in case|supposed?|suppose|imagine"
     r"|e\.g\.?|for example|such as|make sure|ensure|verify|avoid|prevent|how to|to (?:see|test|check)"
     r"|as soon as (?:an?|any)|means? that|is defined|(?:check|detect)(?:s|ing)? (?:if|that|when|whether|for)"
     r"|when(?:ever)? (?:an?|any|the|your|it|they|\w{0,12} ?$)|once (?:an?|the|it)|each time|every time"
