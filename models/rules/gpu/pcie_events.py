@@ -192,15 +192,13 @@ def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             ports[event.port or ""].append(event)
     for port, found in ports.items():
         worst = min(found, key=lambda one: (one.rate or 0.0) / (one.able or 1.0))
-        better, before, shared = _better(snapshot, worst), _before(every, worst), _is_shared(found)
+        better, before = _better(snapshot, worst), _before(every, worst)
+        trained_low = bool(better or before)
+        severity = _limit_severity(snapshot, worst, better) if better or not _is_shared(found) else "info"
         yield Finding(
             code="pcie-path-bottleneck",
-            severity="warning"
-            if before
-            else "info"
-            if shared and not better
-            else _limit_severity(snapshot, worst, better),
-            confidence="likely" if better or before else "possible",
+            severity="warning" if before else severity,
+            confidence="likely" if trained_low else "possible",
             subject=port,
             subject_name=function_name(snapshot, snapshot.of(Pci)[port]) if port in snapshot.of(Pci) else None,
             message=f"the link at {port} left {', '.join(str(one.subject) for one in found)} "
@@ -212,7 +210,7 @@ def limited(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             basis=COHORT if better else "capability",
             expected_source=f"{better} other devices of the same kind" if better else f"what {worst.subject} supports",
             cause="a link that trained below what it can do"
-            if better or before
+            if trained_low
             else "a slot or a switch of an older generation",
             evidence=tuple(event_evidence(one) for one in found),
         )

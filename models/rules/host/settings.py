@@ -160,6 +160,12 @@ def wrong_settings(snapshot: Snapshot, code: str) -> frozenset[str]:
     return frozenset(other.key for other, its in _rows(snapshot, code) if wrong_values(its, other))
 
 
+def has_wrong_value(snapshot: Snapshot, name: str) -> bool:
+    """Whether a setting was read and has an unwanted value, on any machine."""
+    setting = snapshot.of(Setting).get(name)
+    return setting is not None and bool(wrong_values(settings()[name], setting))
+
+
 def _rows(snapshot: Snapshot, code: str) -> Iterator[tuple[Setting, Row]]:
     """The settings of a code that apply here, in the order of the catalog."""
     for name, row in _applicable(snapshot).items():

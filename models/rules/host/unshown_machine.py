@@ -21,7 +21,7 @@ from ..core.rule import Rule
 from ..core.wording import cited
 from .compared_rates import says_slow
 from .job_limits import SHARED_MEMORY
-from .settings import CONDITIONS, wrong_values
+from .settings import CONDITIONS, has_wrong_value, wrong_values
 
 _CODE, _INACTIVE = "nccl-env", "nvlink-inactive"
 _PATHS = frozenset({"rdma", "adapter", "verbs", "gpudirect"})
@@ -87,8 +87,7 @@ def undecided(snapshot: Snapshot, setting: Setting) -> Iterator[Finding | NotChe
 
 def _over_sockets(snapshot: Snapshot) -> bool:
     """Whether the bytes of the job go over sockets: NCCL says so, or its two paths inside a node are switched off."""
-    known, off = snapshot.of(Setting), ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
-    both = all(name in known and wrong_values(settings()[name], known[name]) for name in off)
+    both = all(has_wrong_value(snapshot, name) for name in ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"))
     return both or "sockets" in snapshot.of(NcclFailure)
 
 

@@ -15,7 +15,7 @@ from ...report import Finding
 from ..core.rule import Rule
 from ..core.wording import cited
 from ..host.job_limits import SHARED_MEMORY
-from ..host.settings import wrong_values
+from ..host.settings import has_wrong_value
 from ..network.gid import link_local, unrouted
 from ..nvlink.cuda_init import mismatched, unready
 from ..nvlink.interconnect_kind import switched
@@ -146,11 +146,6 @@ _SYMPTOMS = {
 }
 
 
-def _switches_off(snapshot: Snapshot, name: str) -> bool:
-    setting = snapshot.of(Setting).get(name)
-    return setting is not None and bool(wrong_values(settings()[name], setting))
-
-
 def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
     """A failure with several possible causes, on this node or another."""
     if failure.key == "queue pair" and (unrouted(snapshot) or link_local(failure)):
@@ -159,7 +154,7 @@ def symptom(snapshot: Snapshot, failure: NcclFailure) -> Iterator[Finding]:
         return  # ranks.py
     if unready(failure) or mismatched(snapshot, failure):
         return  # nvlink/cuda_init.py
-    if failure.key == "sockets" and any(_switches_off(snapshot, name) for name in _RDMA):
+    if failure.key == "sockets" and any(has_wrong_value(snapshot, name) for name in _RDMA):
         return  # the cause is the variable
     yield Finding(
         code=NOT_ENOUGH_EVIDENCE,

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from ....models.facts.network_paths import NodePair
-from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Record
+from ....models.facts.records import Evidence, Record
 from ....models.facts.units import from_gigabytes
 from ..core.part import Part
 
@@ -71,14 +70,8 @@ def _matrix(part: Part, columns: list[str], rows: list[tuple[int, str, list[str]
     for number, line, (node, *values) in rows:
         damaged = [cell for cell in values if _RATED.fullmatch(cell) and _decimals(cell) not in usual]
         if damaged or len(values) != len(columns):
-            yield NotChecked(
-                what="NodePair.rate",
-                subject="node",
-                reason=Reason.INCOMPLETE,
-                path=part.where(number),
-                detail=f"the row of {node} has {' '.join(damaged) or 'fewer cells or more'}, unlike the others",
-                how="take the output again",
-            )
+            why = f"the row of {node} has {' '.join(damaged) or 'fewer cells or more'}, unlike the others"
+            yield part.gap(number, why, "NodePair.rate", how="take the output again")
             continue
         yield from _row(node, dict(zip(columns, values, strict=True)), part.cite(number, line))
 

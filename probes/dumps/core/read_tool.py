@@ -43,7 +43,11 @@ def read_tool(part: Part, tool: Tool) -> Iterator[Record]:
 
 
 def read_rows(part: Part, tool: Tool, found: Iterable[tuple[str, Values, Evidence]]) -> Iterator[Record]:
-    """The same for texts that stand for rows, each with further values: of JSON. "": the values are enough."""
+    """The rates and gaps of rows that are no lines of the part: members of JSON, for example.
+
+    `found` has a text, further values and the evidence of each row. The text has the form of a row of the tool. It is
+    empty if the values say all of it.
+    """
     reading = _Reading(part, tool, {})
     for text, values, cite in found:
         row = _row(tool, text)

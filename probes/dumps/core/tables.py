@@ -53,11 +53,11 @@ class Case(Struct, frozen=True, eq=False):
 
 
 class Table(Struct, frozen=True, eq=False):
-    """A table whose heading names its columns. Its rows are numbers, of which the first one is the size."""
+    """A table whose heading names its columns. Each row consists of numbers; the first number is the size."""
 
     heading: Callable[[str], Columns | None]  # the columns that a line names
     guess: Callable[[tuple[str, ...]], Columns | None]  # the columns of a row without a heading
-    values: Values  # the values that columns stand for, by their names; the unit is that of the column of the rate
+    values: Values  # names of columns, and the value that each sets. The column of the rate gives the unit, too.
     once: Values = field(default_factory=dict)  # values of the next heading only, and the names that they get there
     first: str = ""  # the first name of the heading
     fused: re.Pattern[str] | None = None  # the end of a cell to which the next one is joined

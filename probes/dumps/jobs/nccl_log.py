@@ -201,8 +201,7 @@ def _sockets(log: LogText) -> Iterator[NcclFailure | NotChecked]:
     if first and not found and not _NODES.search(log.text) and not _CHANNEL.search(log.text):
         line, why = log.cite(first), "between nodes NCCL would use sockets; the log does not show the number of nodes"
         how = "keep the lines with nNodes and with 'via': NCCL_DEBUG=INFO"
-        where = line.source
-        yield NotChecked(what="Transport", subject="node", reason=Reason.INCOMPLETE, path=where, detail=why, how=how)
+        yield log.part.gap(line.source, why, "Transport", how=how)
     if found:
         line = log.cite(found)
         yield NcclFailure(key="sockets", error="TCP sockets", text=line.text, count=1, cites={"text": line})

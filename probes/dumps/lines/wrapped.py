@@ -31,7 +31,7 @@ _REGISTER = re.compile(r"[ ]{1,40}(?:Dev|Lnk|Slt)(?:Cap|Ctl|Sta)2?:")  # lspci
 _SHORTEST_SOFT, _LONGEST_SOFT = 73, 76  # characters of a line that ends in "=" (RFC 2045, 6.7)
 _ESCAPED = re.compile(r"=(?:3D|09|C2=A0|20$)", re.MULTILINE)  # an equals sign or a blank in such a mail
 _EDGES, _OPENS = ("|", "+"), ("{", "[", "<")  # of a table; of JSON and XML
-_QUOTED = re.compile(r"(?:> ?){0,8}")
+_QUOTED = re.compile(r"^(?:> ?){1,8}")
 # A line of a kernel log: its time, or the driver and the device
 _LOGGED = re.compile(
     r"[ \t]{0,8}(?:\[[ ]{0,8}[0-9]{1,9}\.[0-9]{6}\]|[A-Z][a-z]{2} [ 0-3]?[0-9] [0-9:]{8} \S{1,60} kernel: "
@@ -94,8 +94,8 @@ def _logged(lines: Sequence[str], end: str = "") -> Iterator[Joined]:
     The rest has no time and no device of its own. A sentence behind the log can look like a rest, so few of them are
     not certain.
     """
-    quotes = [_QUOTED.match(line)[0] for line in lines]  # type: ignore[index]  # it matches an empty text, too
-    plain = [line[len(quote) :] for line, quote in zip(lines, quotes, strict=True)]
+    plain = [_QUOTED.sub("", line, count=1) for line in lines]
+    quotes = [line.removesuffix(rest) for line, rest in zip(lines, plain, strict=True)]
     broken, is_open = set[int](), False
     for number, (line, following) in enumerate(pairwise(plain)):
         is_open = is_open or _LOGGED.match(line) is not None

@@ -52,7 +52,7 @@ _NETS = {
     "link_down_events_phy": ("link_downed", 1.0),
     "rx_bytes_phy": ("rx_bytes", 1.0),
 }
-_JUDGED = ("rx_bytes", "carrier_changes")  # without others they show no fault
+_BESIDE = ("rx_bytes", "carrier_changes")  # counters that alone show no fault
 _NAME = re.compile(rf"(?:^|_)({'|'.join((*_PORTS, *_NETS))})(?:_total|_counter)?")
 
 
@@ -83,6 +83,6 @@ def counter_records(part: Part) -> Iterator[Record]:
         if counts.setdefault((key, name), one).value < value:
             counts[key, name] = one
         facts.setdefault(key, kind(key=key))
-    judged = {key for key, name in counts if name not in _JUDGED}
+    judged = {key for key, name in counts if name not in _BESIDE}
     yield from (fact for key, fact in facts.items() if key in judged)
     yield from (one for (key, _), one in counts.items() if key in judged)

@@ -8,8 +8,7 @@ from itertools import islice
 from typing import Any
 
 from ....models.facts.machine import Pci
-from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, NotChecked, Record
+from ....models.facts.records import Evidence, Record
 from ....models.facts.units import GIB, KIB, MIB
 from ..core.part import Part
 
@@ -89,13 +88,8 @@ def without_address(part: Part, readers: Readers, contradictory: Callable[[str],
         if fields:
             yield Pci(key=part.where(first), cites=cites, **fields)
     for line, _ in islice(part.matches(_LOST), 1):
-        yield _lost(part.where(line))
-
-
-def _lost(where: str) -> NotChecked:
-    why = "a function gives ones for each register, and the line with its address is missing"
-    how = "lspci -nn: such a function has (rev ff)"
-    return NotChecked(what="Pci.lost", subject="node", reason=Reason.INCOMPLETE, path=where, detail=why, how=how)
+        why = "a function gives ones for each register, and the line with its address is missing"
+        yield part.gap(line, why, "Pci.lost", how="lspci -nn: such a function has (rev ff)")
 
 
 def _of_another(text: str, group: Mapping[str, tuple[int, re.Match[str]]], found: re.Match[str]) -> bool:

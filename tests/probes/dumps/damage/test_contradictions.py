@@ -241,7 +241,7 @@ def test_a_rate_of_errors_without_its_exponent(end: int) -> None:
 
 
 def test_rows_of_two_gpus_with_one_number() -> None:
-    """The rows of two machines, of which the second one has errors."""
+    """Rows of two machines. The second machine has errors."""
     row = "|   0  NVIDIA A10          On   | 00000000:{}:00.0 Off |                    {} |\n"
     more = "|  0%   31C    P8    16W / 150W |      2MiB / 23028MiB |      0%      Default |\n"
     rule = "+-------------------------------+----------------------+----------------------+\n"
