@@ -128,12 +128,10 @@ def _take(fields: FactCollector, kind: str, found: re.Match[str], cite: Evidence
 
 def _storage(fields: FactCollector, part: Part) -> None:
     """The setting gds_storage: whether any kind of storage is supported, if the list is long enough to say so."""
-    kinds = [
-        (part.cite(number, line), row["mode"]) for number, line in part.lines() if (row := _STORAGE.fullmatch(line))
-    ]
-    if len(kinds) >= _FEWEST_KINDS:
-        supported = any(mode != "Unsupported" for _, mode in kinds)
-        fields.add(Setting, "gds_storage", kinds[0][0], value="some" if supported else "none")
+    rows = [(part.cite(number, line), row) for number, line in part.lines() if (row := _STORAGE.fullmatch(line))]
+    if len({row["kind"] for _, row in rows}) >= _FEWEST_KINDS:  # the same output can be taken several times
+        supported = any(row["mode"] != "Unsupported" for _, row in rows)
+        fields.add(Setting, "gds_storage", rows[0][0], value="some" if supported else "none")
 
 
 def _ports(fields: FactCollector, up: int, down: int, cite: Evidence) -> None:
