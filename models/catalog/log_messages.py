@@ -98,6 +98,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     name: str
     needle: str  # a text that every such message contains
+    prefix: str = ""  # what the driver writes before the pattern. People leave it out when they quote the message
     pattern: str  # a regular expression with macros
     subject: Subject  # the named group with the subject; "node": the machine
     code: str | None = None
@@ -193,8 +194,21 @@ def message(name: str) -> Message:
 
 @cache
 def pattern(name: str) -> re.Pattern[str]:
-    """The pattern of a message, compiled."""
-    return re.compile(expanded(message(name).pattern), re.MULTILINE)
+    """The pattern of a message with its prefix, compiled."""
+    return re.compile(expanded(message(name).prefix + message(name).pattern), re.MULTILINE)
+
+
+@cache
+def quoted(name: str) -> re.Pattern[str] | None:
+    """The pattern without its prefix, compiled. None: nobody quotes the message without it."""
+    row = message(name)
+    return re.compile(rf"(?<![\w.-]){expanded(row.pattern)}", re.MULTILINE) if row.prefix else None
+
+
+def search(name: str, text: str) -> re.Match[str] | None:
+    """The message in a text, with or without its prefix."""
+    short = quoted(name)
+    return pattern(name).search(text) or (short.search(text) if short else None)
 
 
 def expanded(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from ...models.catalog.log_messages import SAID, Entry, Said, entries, named
-from ...models.catalog.said_messages import Stated, candidates, row
+from ...models.catalog.said_messages import candidates, row
 from ..parsing.sentences import clause, device, is_sentence, is_stated, sentences
 from .messages import Found, Needles, needles, present
 
@@ -66,13 +66,13 @@ def _of_sentence(sentence: str, start: int, said: Said) -> Found | None:
     stated = next((one for one in candidates(said, sentence) if is_stated(sentence, one.first, one.last)), None)
     if stated is None:
         return None
-    subject = _subject(sentence, stated, said.subject)
+    subject = subject_in(sentence, stated.start, stated.end, said.subject)
     return Found(start + stated.start, start + stated.end, said.name, subject, sentence=sentence)
 
 
-def _subject(sentence: str, stated: Stated, kind: str) -> str:
-    """The device that the clause names, or the only one in the sentence. "node": none."""
-    for text in (clause(sentence, stated.start, stated.end), sentence):
+def subject_in(sentence: str, start: int, end: int, kind: str) -> str:
+    """The device that the clause around these places names, or the only one in the sentence. "node": none."""
+    for text in (clause(sentence, start, end), sentence):
         for one in (kind, *_ALSO.get(kind, ())):
             if name := device(text, one):
                 return named(one, name)

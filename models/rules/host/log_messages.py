@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...catalog import NOT_ENOUGH_EVIDENCE
-from ...catalog.log_messages import Message, is_said, is_unexplained, message, pattern
+from ...catalog.log_messages import Message, is_said, is_unexplained, message, search
 from ...facts.gpu import Gpu, GpuLink
 from ...facts.machine import Event, Node, Pci
 from ...facts.records import NotChecked
@@ -135,7 +135,7 @@ def _count(event: Event) -> int:
 
 def _values(event: Event) -> Mapping[str, str]:
     """The named groups of the message."""
-    found = pattern(event.name or "").search(event.text or "")
+    found = search(event.name or "", event.text or "")
     return {name: text or "?" for name, text in found.groupdict().items()} if found else defaultdict(lambda: "?")
 
 

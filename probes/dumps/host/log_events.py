@@ -31,6 +31,7 @@ from ...kernel_log.messages import (
     present,
 )
 from ...kernel_log.patterns import LONGEST, event_of, group
+from ...kernel_log.quoted import find_quoted
 from ...kernel_log.said import find_said
 from ...parsing.sentences import is_definition, is_logged, is_prose, is_record
 from ..core.part import Part
@@ -103,7 +104,9 @@ def _pieces(whole: str, needles: Sequence[str]) -> Iterator[str]:
 def messages(part: Part, of_tool: bool = False) -> Iterator[LogLine]:
     """The lines with messages of the catalog. Lines of the forms are left out."""
     text = part.text
-    found = [one for one in find_messages(text, catalog(*KERNEL, *PROGRAMS)) if not is_definition(_line(text, one))]
+    found = find_messages(text, catalog(*KERNEL, *PROGRAMS))
+    found += find_quoted(text, catalog(*KERNEL), found)
+    found = [one for one in found if not is_definition(_line(text, one))]
     explained = {_start(text, one) for one in found if message(one.name).code != NOT_ENOUGH_EVIDENCE}
     said = find_said(text) if len(text) < _PROSE else []
     found += [one for one in said if _start(text, one) not in explained and not is_output(text, one, of_tool)]

@@ -1,0 +1,65 @@
+"""Messages of drivers without what the driver writes before them: alone on a line, and quoted in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from linkgauge.models.catalog.log_messages import KERNEL, Message, entries, message, quoted
+from linkgauge.probes.kernel_log.messages import catalog
+from linkgauge.probes.kernel_log.quoted import find_quoted
+
+ROWS = [row for name in sorted({entry.name for entry in entries(*KERNEL)}) if (row := message(name)).prefix]
+STATED = (
+    "{}",
+    "dmesg shows `{}` every 10 s.",
+    'The only line that it prints is "{}", and the job waits.',
+    "> {}",
+    "GPU 3 died at 05:18: `{}` -> the node needs a reboot",
+    "Found in the log: {}",
+)
+NOT_STATED = (
+    "If dmesg shows `{}`, reseat the card and try again.",
+    "The wiki explains what `{}` stands for in the log.",
+    "There is no `{}` in the log of the node.",
+    "We had `{}` in the log, and a new riser fixed it for us.",
+)
+
+
+def short(row: Message) -> str:
+    """The example of a row without what the driver writes before it."""
+    pattern = quoted(row.name)
+    assert pattern
+    found = pattern.search(row.example)
+    assert found
+    return row.example[found.start() :]
+
+
+def names(text: str) -> set[tuple[str, str]]:
+    return {(one.name, one.subject) for one in find_quoted(text, catalog(*KERNEL), [])}
+
+
+def test_there_are_many() -> None:
+    assert len(ROWS) >= 100
+
+
+@pytest.mark.parametrize("frame", STATED)
+def test_stated(frame: str) -> None:
+    missing = [row.name for row in ROWS if row.name not in {name for name, _ in names(frame.format(short(row)))}]
+    assert missing == []
+
+
+@pytest.mark.parametrize("frame", NOT_STATED)
+def test_not_stated(frame: str) -> None:
+    plain = [row for row in ROWS if "`" not in short(row)]  # its own marks end the quote
+    assert [row.name for row in plain if names(frame.format(short(row)))] == []
+
+
+def test_belongs_to_its_row_alone() -> None:
+    several = {row.name: found for row in ROWS if len(found := names(short(row))) > 1}
+    assert several == {}
+
+
+def test_the_sentence_names_the_device() -> None:
+    assert names("GPU 3 is dead: `GPU reset end with ret = -62`.") == {("amdgpu-reset-failed", "gpu3")}
+    said = "0000:0b:00.0 is dead after `GPU reset end with ret = -62`."
+    assert names(said) == {("amdgpu-reset-failed", "0000:0b:00.0")}
