@@ -78,7 +78,8 @@ _ANY_OTHER = ("mtu", "version", "socket", "memories")  # two different numbers a
 _RDMA_MTUS = ("256", "512", "1024", "2048", "4096")  # ibv_devinfo: active_mtu
 _MORE = ("seconds", "celsius")  # more than wanted is the fault
 _WANTED = (  # the number behind it is what there should be
-    r"(?<![\w-])(?:instead of|rather than|in place of|should\w{0,3}(?: be| have| show| do| run| see| give| reach"
+    r"(?<![\w-])(?:instead of|rather than|in place of|(?:down |(?<=\())from|should\w{0,3}(?: be| have| show| do| run"
+    r"| see| give| reach"
     r"| hold)?|ought(?: to(?: be| have)?)?|(?:is |are )?supposed|meant to|expect\w{0,3}|and not|not|where|against"
     r"|vs\.?|versus|compared (?:to|with)|others?|siblings?|rest|neighbou?rs?|twins?|sisters?|peers?|every(?:body|one"
     r"|thing) else|every other|identical|max(?:imum)?|capab\w{2,5}|capacity|supports?|can do|could|rated|LnkCap"
@@ -164,14 +165,15 @@ def _quantities(text: str, kind: str, counted: str) -> Iterator[_Quantity]:
         form = (
             rf"(?<![\w.:/-])(?P<n>{_NUMBER})(?: (?!of\b|and\b|on\b|in\b|to\b"
             rf"|or\b)[\w/-]{{1,14}}){{0,3}}?[ -](?:{counted})(?![\w-])"
-            rf"|(?:{counted})(?: count)?(?: is| are|:|=) (?:only |just )?(?P<n1>{_NUMBER}){_UNITS}"
+            rf"|(?:{counted})(?: count)?(?: is| are|:|=|(?<=count) of) (?:only |just )?(?P<n1>{_NUMBER}){_UNITS}"
         )
     else:
         form = _QUANTITIES[kind]
     for found in _compiled(form).finditer(text):
         digits = next(value for name, value in found.groupdict().items() if name[0] == "n" and value)
         unit = (found.groupdict().get("u") or "").lower()
-        yield _Quantity(_VALUES.get(kind, _plain)(digits, unit), found[0].strip(), found.start(), found.end())
+        text = digits if found.groupdict().get("n1") and kind == "count" else found[0].strip()  # "count of 7"
+        yield _Quantity(_VALUES.get(kind, _plain)(digits, unit), text, found.start(), found.end())
 
 
 def _bare(text: str, kind: str, sure: Sequence[_Quantity]) -> Iterator[_Quantity]:

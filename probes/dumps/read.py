@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
-from ...models.catalog.log_messages import KERNEL, MACROS, PROGRAMS, is_said, message
+from msgspec.structs import replace
+
+from ...models.catalog.log_messages import KERNEL, PROGRAMS, is_said, message
 from ...models.facts.machine import Event
 from ...models.facts.reason import Reason
 from ...models.facts.records import Fact, NotChecked, Observation, Record
@@ -16,11 +18,11 @@ from ..host.host import Host, Unreadable
 from ..kernel_log.messages import catalog, find_messages
 from ..kernel_log.patterns import event_of
 from ..parsing.parsers import shown
-from ..parsing.sentences import is_negated, is_record
+from ..parsing.sentences import device
 from .benchmarks.nccl_commands import read_commands
 from .core.bare_rows import bare_rows
 from .core.clean import clean
-from .core.part import Part
+from .core.part import Part, sources
 from .core.reader import Reader
 from .core.split import is_filler, split
 from .gpu_tools.check_lines import read_check_lines
@@ -29,24 +31,20 @@ from .gpu_tools.health_events import read_health
 from .health.redfish_drives import read_drives
 from .host.iommu import read_iommu
 from .host.log_events import read_events
+from .lines.code_spans import with_spans_as_lines
 from .lines.cut_lines import cut_lines, without_cut_numbers
 from .lines.damaged_words import damaged_words
 from .lines.expected_output import without_expected
 from .lines.repeats import once
 from .lines.table_rows import open_rows
 from .lines.wrapped import LONGEST, joined
-from .notes.instead import with_named
+from .notes.instead import NAMELESS, with_named
 from .pci.boot_windows import read_boot_windows
 from .pci.link_halves import with_halves
 from .pci.link_heads import with_heads
 from .registry import READERS
+from .unknown_lines import HOW, unknown_text, unread_faults
 
-_FAULT, _LONGEST_LINE = re.compile(MACROS["fault"]), 400
-_MOST_BEHIND = 40  # lines
-# A row of a tool: indented, of a table, a member of JSON, a comment, a count of zero, or a denial
-_ROW = re.compile(
-    r"[\s|{}\[\]\"#*,]|[^\n]{0,200}(?:[:|=}]\s*0(?![\w.])|less than|without error)|\W{0,4}[Nn]o\b|[^\n]{0,60}: No\b"
-)
 # the part of an XML file before its root element
 _NOTHING = re.compile(r"(?:\s|<\?xml[^>]*>|<!--(?s:.*?)-->|<!DOCTYPE[^>]*>)*")
 _HEAD = 1 << 16  # characters
@@ -54,14 +52,9 @@ _OF_RATES = ("bandwidth-low", "nic-rate-low", "node-slow")  # codes of sentences
 _TOOLS = frozenset(one.name for one in READERS) - {"device_lists", "device_notes", "xid_notes", "rates"}
 _OWN_EVENTS = ("kernel_text", "other_hosts")  # readers of parts in which no further log lines are searched
 _OWN_IOMMU = ("host_text", "other_hosts")
-_HOW = (
-    "paste whole outputs with their command lines (nvidia-smi -q, lspci -vv, ibstat, dmesg ...), or make a capture on "
-    "the machine: linkgauge capture FILE"
-)
 _EXPECTED = "an output that the text calls expected, or an example, was not read"
 _OWN_ONLY = "leave such outputs out, so that what is left is of this machine"
 _WIDER = "copy the output from a wider window, or from a file"
-_MOST_NAMED = 5  # unknown line ranges named in a message
 
 
 def recognise(text: str) -> bool:
@@ -98,7 +91,7 @@ def _unread(name: str, why: str, how: str | None) -> NotChecked:
 def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     """The records in a text with this name. `at` is the time at which it was read, in seconds since 1970."""
     if not text:  # archives can have thousands of empty files
-        yield _unknown_text(name, [], 0)
+        yield unknown_text(name, [], 0)
         return
     if len(text) > LONGEST:
         yield from _records(name, text, at)
@@ -106,7 +99,9 @@ def read_text(name: str, text: str, at: float) -> Iterator[Record]:
     own = without_expected(text)
     copy = once(own)
     plain = without_cut_numbers(own if copy != own and _is_log(copy) else copy)
-    yield from with_named(with_heads(with_halves(_best(name, plain, at), plain), name, plain))
+    best = _best(name, plain, at)
+    best = [*best, *_quoted(name, plain, at, best)]
+    yield from with_named(with_heads(with_halves(best, plain), name, plain))
     if own != text:
         yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=_EXPECTED, how=_OWN_ONLY)
 
@@ -128,6 +123,23 @@ def _best(name: str, text: str, at: float) -> Sequence[Record]:
             if one.trust:
                 break
     return best
+
+
+def _quoted(name: str, text: str, at: float, known: Iterable[Record]) -> Iterator[Record]:
+    """The facts of values that sentences quote, in lines from which nothing was read. They are a part of an output."""
+    if not (quotes := with_spans_as_lines(text)):
+        return
+    cited = set(chain.from_iterable(map(sources, known)))
+    lines, part = text.split("\n"), None
+    for one in _records(name, quotes[0], at, quotes[1]):
+        places = {source.rpartition(":")[2].partition(".")[0] for source in sources(one) if source}
+        if isinstance(one, Fact) and not isinstance(one, Event) and not {f"{name}:{place}" for place in places} & cited:
+            number = device(lines[int(min(places)) - 1], "gpu") if places and one.key == NAMELESS else None
+            part = part or min(places, default=None)
+            yield replace(one, key=f"gpu{number}") if number else one
+    if part:
+        why = f"line {part}: values in a sentence are a part of an output"
+        yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=why, how=HOW)
 
 
 def _read(records: Sequence[Record]) -> int:
@@ -161,7 +173,7 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
         events += tuple(read_driver_options(part))
         yield from (*events, *records)
         if reader and not own:
-            left += _unread_faults(part, (*events, *records))
+            left += unread_faults(part, (*events, *records))
         if reader or events:
             known += 1
         elif not _NOTHING.fullmatch(part.text) and not is_filler(part):
@@ -174,44 +186,23 @@ def _records(name: str, text: str, at: float, origin: Sequence[int] | None = Non
         yield from _damage(whole, origin)
         yield from _pieces(whole, origin)
     if unknown or not (known or gaps):
-        yield _unknown_text(name, unknown, known)
+        yield unknown_text(name, unknown, known)
     for place, line in left[:1]:
         why = f"line {place} behind the output of a tool may name a fault: {shown(line, 80)}"
-        yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=why, how=_HOW)
-
-
-def _unread_faults(part: Part, records: Iterable[Record]) -> Iterator[tuple[str, str]]:
-    """The lines with a word for a fault behind the last line that a record of the part cites. Many lines are a text of
-    another kind: the help of a tool.
-    """
-    cited = {source for one in records for source in _sources(one)}
-    lines = [number for number, _ in part.lines()]
-    last = max((number for number in lines if part.where(number) in cited), default=None)
-    if last is not None and lines[-1] - last <= _MOST_BEHIND:
-        yield from (fault for number, fault in _faults(part) if number > last)
+        yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=why, how=HOW)
 
 
 def _without_said(events: Iterable[Event], checks: Iterable[Record], rates: Iterable[Record]) -> Iterator[Event]:
     """The events without sentences that another reader understands better: those in the lines of failed checks, and
     those about rates in the lines of rates.
     """
-    of_checks, of_rates = (set(chain.from_iterable(map(_sources, records))) for records in (checks, rates))
+    of_checks, of_rates = (set(chain.from_iterable(map(sources, records))) for records in (checks, rates))
     for event in events:
         if event.kind == "message" and event.name and is_said(event.name):
             lines = of_checks | of_rates if message(event.name).code in _OF_RATES else of_checks
             if any(cite.source in lines for cite in event.cites.values()):
                 continue
         yield event
-
-
-def _sources(one: Record) -> Iterator[str | None]:
-    """The lines that a record cites: "dmesg.txt:7"."""
-    if isinstance(one, Observation):
-        yield one.evidence.source
-    elif isinstance(one, NotChecked):
-        yield one.path
-    elif isinstance(one, Fact):
-        yield from (cite.source for cite in one.cites.values())
 
 
 def _of_reader(reader: Reader, part: Part) -> Iterator[Record]:
@@ -251,29 +242,3 @@ def _of_whole_records(part: Part) -> Iterator[Record]:
     yield from read_health(part)
     yield from read_check_lines(part)
     yield from read_drives(part)
-
-
-def _unknown_text(name: str, parts: Sequence[Part], known: int) -> NotChecked:
-    """The gap of these parts, or of the whole text. Beside what was read, a line with a word for a fault is not ok."""
-    why, how = _unknown(parts, known), None if known else _HOW
-    named = next((fault for part in parts for _, fault in _faults(part)), None) if known else None
-    if named:
-        why, how = f"{why}; line {named[0]} may name a fault: {shown(named[1], 80)}", _HOW
-    reason = Reason.INCOMPLETE if named else Reason.UNREADABLE
-    return NotChecked(what="dump", subject=name, reason=reason, detail=why, how=how)
-
-
-def _faults(part: Part) -> Iterator[tuple[int, tuple[str, str]]]:
-    """The numbers of lines with a word for a fault that they do not deny, each with its place and text."""
-    for number, line in part.lines():
-        found = _FAULT.search(line) if len(line) < _LONGEST_LINE and not _ROW.match(line) else None
-        if found and not is_record(line) and not is_negated(line, found.start(), found.end()):
-            yield number, (part.place(number), line)
-
-
-def _unknown(parts: Sequence[Part], known: int) -> str:
-    if not known:
-        return "not in a known format"
-    ranges = [f"{part.place(0)}" if part.place(0) == part.last else f"{part.place(0)}-{part.last}" for part in parts]
-    more = f" and {len(ranges) - _MOST_NAMED} more" if len(ranges) > _MOST_NAMED else ""
-    return f"lines {', '.join(ranges[:_MOST_NAMED])}{more} are not in a known format"

@@ -10,12 +10,16 @@ from functools import cache
 
 from ...models.catalog.log_messages import SAID, Entry, Said, entries, named
 from ...models.catalog.said_messages import candidates, row
+from ..parsing.expressions import ignoring_case
 from ..parsing.sentences import clause, device, is_sentence, is_stated, sentences
 from .messages import Found, Needles, needles, present
 
 _LONGEST, _AROUND = 3000, 800  # characters of a line, and those around a needle in a longer one
 # Unlike str.lower(), this keeps the length of a text. Digits of a needle stand for any digits.
 _FOLDED = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ123456789", "abcdefghijklmnopqrstuvwxyz000000000")
+_OTHERS = (
+    r"\bthe (?:(?:two|three|four|five|six|seven|\d{1,2}) )?(?:others?|rest)\b"  # than the one that the sentence names
+)
 # Where a sentence names no device of the kind of the row, it may name one of these kinds.
 _ALSO = {"gpu": ("pci", "rdma"), "pci": ("gpu", "rdma", "net"), "rdma": ("net",), "net": ("rdma",), "nvme": ("disk",)}
 
@@ -72,7 +76,8 @@ def _of_sentence(sentence: str, start: int, said: Said) -> Found | None:
 
 def subject_in(sentence: str, start: int, end: int, kind: str) -> str:
     """The device that the clause around these places names, or the only one in the sentence. "node": none."""
-    for text in (clause(sentence, start, end), sentence):
+    own = clause(sentence, start, end)
+    for text in (own,) if ignoring_case(_OTHERS).search(own) else (own, sentence):
         for one in (kind, *_ALSO.get(kind, ())):
             if name := device(text, one):
                 return named(one, name)

@@ -47,6 +47,7 @@ DESIGNED = {
     "no-nvlink": ("nvlink-",),
     "no-nvlink-bridge": ("nvlink-",),
     "by-design-lanes": ("pcie-link-",),
+    "geforce-peers": ("p2p-disabled",),
 }
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 

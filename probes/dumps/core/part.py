@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ....models.facts.reason import Reason
-from ....models.facts.records import Evidence, Flow, NotChecked, Observation
+from ....models.facts.records import Evidence, Fact, Flow, NotChecked, Observation, Record
 
 
 class Part(Struct, frozen=True):
@@ -129,3 +129,13 @@ def transfer(op: str, sender: str, receiver: str, size: int | None = None, both:
     """The flow of a write or a send. A read goes the other way. `both`: the other direction runs at the same time."""
     ends = (receiver, sender) if op == "read" else (sender, receiver)
     return Flow(op, ends, size, beside=(ends[::-1],) if both else ())
+
+
+def sources(one: Record) -> Iterator[str | None]:
+    """The lines that a record cites: "dmesg.txt:7"."""
+    if isinstance(one, Observation):
+        yield one.evidence.source
+    elif isinstance(one, NotChecked):
+        yield one.path
+    elif isinstance(one, Fact):
+        yield from (cite.source for cite in one.cites.values())

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ....models.catalog.settings import settings
 from ....models.facts.gpu import Gpu
-from ....models.facts.machine import Nccl, NcclFailure, Port, Rdma, Setting, Transport
+from ....models.facts.machine import Nccl, Port, Rdma, Setting, Transport
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
 from ..core.part import Part
@@ -19,6 +19,7 @@ from ..host import nccl_graph
 from ..host.nccl_graph import address
 from .log_text import LogText
 from .nccl_failures import failures, unexplained
+from .nccl_networks import CHANNEL, HOST, NETWORK, PORTS, networks, uses_verbs
 
 BEGIN = (
     r"^(?:[^N\n]{0,160}N){1,8}?CCL(?: (?:INFO|WARN|version(?! \S{1,40} compiled)) "
@@ -32,26 +33,15 @@ ANY_LINE = (
     r"|[+ ]{1,60}(?:PCI|NVL|NET|SYS|QPI|LOC)\[[0-9.]{1,8}\] - |CPU/[0-9A-F]{1,4} \(\d|Pattern \d, crossNic"
     r"|\d+ coll channels|NCCL_[A-Z0-9_]{1,60} set by environment to )"
 )
-_HOST = re.compile(r"(?<![\w.-])([\w.-]{1,253})(?::\d+:\d+)? \[\d+\] NCCL INFO ")
 _VARIABLE = re.compile(r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (?P<value>\S+)[ \t]*$", re.MULTILINE)
 _VERSION = re.compile(r"NCCL version (?P<version>\d+\.\d+(?:\.\d+)?)(?:\+(?:cuda|hip)(?P<cuda>\d+\.\d+))?\b")
-_NETWORK = re.compile(r"Using network (?P<network>[^\n]+)")
 _RANK = re.compile(
     r"comm 0x[0-9a-f]+ rank (?P<rank>\d+) n[Rr]anks (?P<ranks>\d+) cudaDev (?P<cuda>\d+)"
     r"(?: nvmlDev (?P<nvml>\d+))?(?: busId (?P<bus>[0-9a-f]{4,12}))? "
 )
-# Until 2.7, NCCL writes "Ring" for "Channel", and a sentence instead of "SHM".
-_CHANNEL = re.compile(
-    r"(?:(?:Channel|Ring) \d+(?:/\d+)? ?: |^[ \t]*)(\d+)\[\w+\] -> (\d+)\[\w+\](?: \[(?:send|receive)\])? "
-    r"via (direct shared memory|\S+)",
-    re.MULTILINE,
-)
-_PORTS = re.compile(r"NET/IB ?: Using (?P<ports>[^\n]*)")
 _PORT = re.compile(r"\[(?P<number>\d{1,4})\](?P<device>[\w.-]+):(?P<port>\d+)/(?P<layer>IB|RoCE)\b")
 # "NET/Socket : GPU Direct RDMA Disabled for HCA 0 'eth0'" is about a network device without RDMA.
 _DIRECT = re.compile(r"(?<!NET/Socket : )GPU Direct RDMA (?P<state>Enabled|Disabled) for HCA \d+ '(?P<device>[\w.-]+)")
-# "comm 0x55 rank 0 nRanks 16 nNodes 2": communicators of several nodes
-_NODES = re.compile(r" n[Nn]odes (?P<nodes>\d{1,6})\b")
 _LAYERS = {"IB": "InfiniBand", "RoCE": "Ethernet"}
 _MOST_PAIRS = 4096
 
@@ -67,14 +57,14 @@ def read(part: Part) -> Iterator[Record]:
     yield from _transports(log, {rank: gpu.key for rank, gpu in gpus.items()})
     yield from failures(log)
     yield from unexplained(log)
-    yield from _sockets(log)
+    yield from networks(log)
     places = {gpu.address: gpu.key for gpu in gpus.values() if gpu.address}
     yield from nccl_graph.read(log.text, log.cite, places, _numbers(log))
 
 
 def _library(log: LogText) -> Iterator[Nccl]:
     cites: dict[str, Evidence] = {}
-    version, network, rank = _VERSION.search(log.text), _NETWORK.search(log.text), _RANK.search(log.text)
+    version, network, rank = _VERSION.search(log.text), NETWORK.search(log.text), _RANK.search(log.text)
     for field, found in (("version", version), ("network", network), ("ranks", rank)):
         if found:
             cites[field] = log.cite(found)
@@ -103,7 +93,7 @@ def _variables(log: LogText) -> Iterator[Record]:
             several[value] = log.cite(found)
     for name, several in values.items():
         cite = next(iter(several.values()))
-        if name == "NCCL_IB_DISABLE" and several.keys() - {"0"} and _uses_verbs(log):
+        if name == "NCCL_IB_DISABLE" and several.keys() - {"0"} and uses_verbs(log):
             yield NotChecked(
                 what="Setting.value",
                 subject=name,
@@ -116,18 +106,12 @@ def _variables(log: LogText) -> Iterator[Record]:
         yield Setting(key=name, value=", ".join(several), cites={"value": cite})
 
 
-def _uses_verbs(log: LogText) -> bool:
-    """Whether all communicators use the RDMA devices. Logs that are cut name the devices, but not the choice."""
-    chosen = {found["network"].strip() for found in _NETWORK.finditer(log.text)}
-    return chosen == {"IB"} if chosen else _PORTS.search(log.text) is not None
-
-
 def _ranks(log: LogText) -> Iterator[tuple[int, Gpu]]:
     """The GPU of each rank on the first host."""
     first = None
     for found in _RANK.finditer(log.text):
         line = log.cite(found)
-        host = named[1] if (named := _HOST.search(line.text)) else None
+        host = named[1] if (named := HOST.search(line.text)) else None
         first = first or host
         rank, number = _count(found["rank"]), _count(found["nvml"] or found["cuda"])
         if host == first and rank is not None and number is not None:
@@ -139,7 +123,7 @@ def _devices(log: LogText) -> Iterator[Record]:
     """RDMA devices and ports that NCCL uses, and whether all ranks use GPU memory with them (GPUDirect RDMA)."""
     ports: dict[str, Port] = {}
     direct: dict[str, tuple[bool, Evidence]] = {}
-    for found in _PORTS.finditer(log.text):
+    for found in PORTS.finditer(log.text):
         for port in _PORT.finditer(found["ports"]):
             key = f"{port['device']}/{port['port']}"
             if key not in ports:
@@ -162,7 +146,7 @@ def _devices(log: LogText) -> Iterator[Record]:
 
 def _numbers(log: LogText) -> dict[int, str]:
     """The ports of the first list, by the numbers that NCCL gives them: its graph has only these."""
-    found = _PORTS.search(log.text)
+    found = PORTS.search(log.text)
     ports = _PORT.finditer(found["ports"]) if found else ()
     return {int(port["number"]): f"{port['device']}/{port['port']}" for port in ports}
 
@@ -171,7 +155,7 @@ def _transports(log: LogText, gpus: dict[int, str]) -> Iterator[Transport]:
     """The transports between GPUs of the first host. The log does not show the hosts of other ranks."""
     transports: dict[str, dict[str, Evidence]] = {}
     known = {str(rank): key for rank, key in gpus.items()}
-    for found in _CHANNEL.finditer(log.text):
+    for found in CHANNEL.finditer(log.text):
         one, two, via = found.groups()
         via = "SHM/direct" if " " in via else via
         if one in known and two in known and one != two and len(transports) < _MOST_PAIRS:
@@ -181,30 +165,6 @@ def _transports(log: LogText, gpus: dict[int, str]) -> Iterator[Transport]:
                 several[via] = log.cite(found)
     for pair, several in transports.items():
         yield Transport(key=pair, via=tuple(several), cites={"via": next(iter(several.values()))})
-
-
-def _sockets(log: LogText) -> Iterator[NcclFailure | NotChecked]:
-    """Whether the library sends between nodes over TCP sockets, or by RDMA from host memory. A gap, if it would use
-    sockets and the log does not show the number of nodes.
-    """
-    found = next((one for one in _CHANNEL.finditer(log.text) if one[3].startswith("NET/Socket")), None)
-    received = [one for one in _CHANNEL.finditer(log.text) if one[3].startswith("NET/IB") and "[receive]" in one[0]]
-    if received and not any("GDRDMA" in one[3] for one in received):
-        line = log.cite(received[0])
-        direct = any("GDRDMA" in one[3] for one in _CHANNEL.finditer(log.text))
-        key = "host memory on one side" if direct else "host memory"
-        yield NcclFailure(key=key, error=received[0][3], text=line.text, count=len(received), cites={"text": line})
-    networks = list(_NETWORK.finditer(log.text))
-    first = networks[0] if networks and all(one["network"].startswith("Socket") for one in networks) else None
-    if found is None and any(int(one["nodes"]) > 1 for one in _NODES.finditer(log.text)):
-        found = first
-    if first and not found and not _NODES.search(log.text) and not _CHANNEL.search(log.text):
-        line, why = log.cite(first), "between nodes NCCL would use sockets; the log does not show the number of nodes"
-        how = "keep the lines with nNodes and with 'via': NCCL_DEBUG=INFO"
-        yield log.part.gap(line.source, why, "Transport", how=how)
-    if found:
-        line = log.cite(found)
-        yield NcclFailure(key="sockets", error="TCP sockets", text=line.text, count=1, cites={"text": line})
 
 
 def _count(digits: str) -> int | None:

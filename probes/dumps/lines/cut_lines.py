@@ -20,7 +20,7 @@ _DIGITS = re.compile(r"x?[0-9]{1,4}x?")  # of "0x04", "16x"
 # lspci
 _ADDRESS = r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _DEVICE = re.compile(rf"{_ADDRESS} [A-Z0-9][^:]{{2,60}}[:\[].*")
-_LINK = re.compile(r"\bLnk(?:Cap|Sta):(?=[ \t]|$)(?!.*\bWidth[ =](?:x[0-9]|unknown))")
+_LINK = re.compile(r"\bLnk(?:Cap|Sta):(?=[ \t]|$)(?!.*(?:\bWidth[ =](?:x[0-9]|unknown)|GT/s,? x[0-9]))")
 _OF_LINK = re.compile(r"[ \t]?(?:(?:(?:n?k)?S)?t?a|(?:(?:n?k)?C)?a?p)?:[ \t]+(?:Port #|Speed )")
 _LANES = re.compile(r"(\bLnk(?:Cap|Sta):[ \t][^\n]*\bWidth x)[0-9][ \t]*(?=\n[ \t]?[0-9](?:[, ]|$))", re.MULTILINE)
 # nvidia-smi --query-gpu

@@ -17,8 +17,9 @@ _KEY = r"[\"']?\b(?:pattern|regexp?|needle|match|match_phrase|searchString)[\"']
 _EQUAL = r"(?<=[ \t])(?:==|=~)[ \t]{1,4}"
 _WORDS = r"(?P<mark>[\"'`/])(?P<words>(?:\\.|(?!(?P=mark))[^\\\n]){10,400})"
 _SEARCHED = re.compile(rf"(?P<head>{_SHELL}|{_CALL}|{_KEY}|{_EQUAL}){_WORDS}")
-_CONTAINED = re.compile(
-    rf"(?P<head>\b(?:if|elif|and|or|not)[ \t]{{1,4}}){_WORDS}(?=(?P=mark)[ \t]{{1,4}}(?:not )?in[ \t])"
+_CONTAINED = re.compile(  # not prose: "and `X` in the output"
+    rf"(?P<head>\b(?:if|elif|and|or|not)[ \t]{{1,4}}){_WORDS}"
+    r"(?=(?P=mark)[ \t]{1,4}(?:not )?in[ \t]{1,4}(?!(?:the|our|this|an?|its|all|every) ))"
 )
 # "What does "..." mean?", "`...` means that ..."
 _EXPLAINED = re.compile(rf"(?P<head>){_WORDS}(?=(?P=mark)[ \t]{{1,4}}(?:means?|stands? for|indicates?)\b)")

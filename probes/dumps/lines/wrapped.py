@@ -11,7 +11,7 @@ from __future__ import annotations
 import quopri
 import re
 from collections.abc import Iterator, Sequence, Set
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from .prefixes import layers
@@ -39,6 +39,8 @@ _LOGGED = re.compile(
 )
 _REST = re.compile(r"[ \t]{0,8}(?![a-z]{2,8}\d[\w/.-]{0,30}: )[\w\[({\"'<-](?![_=*-]{2})")  # no rule, fence or row
 _NARROWEST_MAIL = 66  # columns
+_COMMENT = re.compile(r"[ \t]{0,40}(?:#|//|>|\*|--)[ \t](?=[A-Za-z\"'`(])")  # of a program, or a quote
+_WIDEST_COMMENT = 124  # columns
 
 
 class Joined(NamedTuple):
@@ -64,6 +66,7 @@ def joined(text: str) -> Iterator[Joined]:
         inner = next(_logged(mail.text.split("\n")), None)
         yield Joined(inner.text, [mail.origin[number] for number in inner.origin], trust) if inner else mail
     yield from _logged(lines, end)
+    yield from _commented(lines, end)
     width = max(map(len, lines))
     rows, closed = continued(lines) if "|" in text else (set[int](), False)
     if rows:
@@ -108,6 +111,22 @@ def _logged(lines: Sequence[str], end: str = "") -> Iterator[Joined]:
     if broken:
         rests = [line.lstrip() if number - 1 in broken else lines[number] for number, line in enumerate(plain)]
         yield _join(rests, broken, " ", 2 if len(broken) > _FEWEST else 1, end)
+
+
+def _commented(lines: Sequence[str], end: str) -> Iterator[Joined]:
+    """The lines with the sentences of comments, which begin each line with the same sign, in one line each."""
+    signs = [found[0] if (found := _COMMENT.match(line)) else "" for line in lines]
+    runs = [(sign, len(list(group))) for sign, group in groupby(signs)]
+    broken, first = set[int](), 0
+    for sign, count in runs:
+        width = max(map(len, lines[first : first + count]))
+        for number in range(first, first + count - 1) if sign and width <= _WIDEST_COMMENT else ():
+            if _is_full(lines[number], lines[number + 1][len(sign) :], width):
+                broken.add(number)
+        first += count
+    if broken:
+        rests = [line[len(signs[number]) :] if number - 1 in broken else line for number, line in enumerate(lines)]
+        yield _join(rests, broken, " ", 0, end)
 
 
 def _is_full(line: str, following: str, width: int) -> bool:

@@ -234,8 +234,9 @@ def _subsystem(found: re.Match[str]) -> Mapping[str, Any]:
 # In a truncated text, "x1" can be the beginning of "x16": a delimiter must follow. No other width begins with "x4".
 _END = r"(?:(?=[,\s(`;.)])|(?<=x[248])\Z|(?<=x(?:16|32))\Z)"
 _GT = r"(\d{1,3}(?:\.\d{1,2})?|(?i:unknown))(?:GT/s)?"
-_STATUS = re.compile(rf"LnkSta:\s+Speed[ =]{_GT}( \(\w+\))?,? Width[ =]x(\d{{1,3}})(?:( \(\w+\))|{_END})")
-_CAPABLE = re.compile(rf"LnkCap:\s+(?:Port #\d+, )?Speed[ =]{_GT},? Width[ =]x(\d{{1,3}}){_END}")
+# People leave the words out: "LnkSta: 16GT/s x8"
+_STATUS = re.compile(rf"LnkSta:\s+(?:Speed[ =])?{_GT}( \(\w+\))?,? (?:Width[ =])?x(\d{{1,3}})(?:( \(\w+\))|{_END})")
+_CAPABLE = re.compile(rf"LnkCap:\s+(?:Port #\d+, )?(?:Speed[ =])?{_GT},? (?:Width[ =])?x(\d{{1,3}}){_END}")
 _ACS = re.compile(r"ACSCtl:[ \t]+(?:\w+[+-][ \t]*){7}(?=\n|$)")
 _LINE = r"[ \t]*([^\n\t]{1,100}?)[ \t]*(?:\n|$)"
 # By the first word of the line. A search for these few words is fast in a long text.

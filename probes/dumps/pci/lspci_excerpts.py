@@ -42,7 +42,8 @@ _PAYLOAD = re.compile(r"MaxPayload (\d{3,4}) bytes, MaxReadReq (\d{3,4}) bytes")
 _RESIZABLE = re.compile(r"BAR [12]: current size: \w+, supported: (\d{1,6}[KMGT]?B(?: \d{1,6}[KMGT]?B)*)(?=\s|$)")
 _UNASSIGNED = re.compile(r"Region 1: (?:\[virtual\] )?Memory at <(?:unassigned|ignored)> \(64-bit, prefetchable\)")
 ANY_LINE = (
-    r"^(?:[^\n]{0,120}[ \t`(|\"']Lnk(?:Sta|Cap):[ \t]{1,4}(?:Port #[0-9]{1,3}, )?Speed[ =][0-9]"
+    r"^(?:[^\n]{0,120}[ \t`(|\"']Lnk(?:Sta|Cap):[ \t]{1,4}(?:Port #[0-9]{1,3}, )?(?:Speed[ =][0-9]"
+    r"|[0-9.]{1,4}GT/s,? x[0-9])"
     r"|[ \t]*(?:NUMA node: [0-9]|IOMMU group: [0-9]"
     r"|Physical Slot: \S|Kernel driver in use: \S|Subsystem: [A-Z0-9]"
     r"|Region [0-5]: (?:\[virtual\] )?(?:Memory|I/O ports) at |DeviceName: \S|RlxdOrd[+-] "
