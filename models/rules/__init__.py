@@ -91,6 +91,7 @@ from .pcie import (
     own_capability,
     partial_dumps,
     pcie,
+    slow_peer_copies,
     uplinks_in_files,
 )
 
@@ -102,6 +103,7 @@ RULES: tuple[Rule, ...] = (
     *lone_ports.RULES,
     *listed_links.RULES,
     *partial_dumps.RULES,
+    *slow_peer_copies.RULES,
     *uplinks_in_files.RULES,
     *access_denied.RULES,
     *not_responding.RULES,

@@ -1,7 +1,8 @@
 """Copies between processors and few GPUs, in measurements that show neither the links nor enough equal copies.
 
 A card can be in a slot with half of its lanes or of an older generation. So only a small part of the rate of its own
-link, or of the rate of another card, is a finding.
+link, or of the rate of another card, is a finding. Of a card that is not known, a rate that one lane gives: cards have
+four lanes and more.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _FEW = 3  # cards; more form a cohort (models/bandwidth/peer_flows.py)
 _LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.5e9}  # bytes per second, by generation
 _FASTEST = 16 * _LANE[6]  # of PCIe; a faster copy is over another kind of link, or inside a GPU: a damaged text
 _LEAST = 4 << 20  # bytes: smaller copies do not reach the rate
+_ONE_LANE, _FOUR_LANES = 1.2e9, 4 * _LANE[3]  # of generation 3 and before
 
 
 def far_below(snapshot: Snapshot, node: Node) -> bool:
@@ -73,6 +75,8 @@ def _expected(snapshot: Snapshot, gpu: str, one: Observation, best: Observation)
         return best.value, f"the fastest such copy of this node ({best.evidence.source})"
     if product and one.value < _OWN * own:
         return own, f"{product.name} has a PCIe {product.pcie} x{product.width} link ({product.source})"
+    if product is None and one.value < _ONE_LANE:
+        return _FOUR_LANES, "four lanes of PCIe 3, and a GPU has four or more"
     return 0.0, ""
 
 
