@@ -21,6 +21,8 @@ from ..core.wording import cited
 _SLOW = 0.8  # of the partner's best rate with others: equal nodes of one fabric differ by a few percent
 _FEWEST_OTHERS, _MOST = 3, 0.75  # other nodes in a test, and the share of them with equal rates
 _FEWEST_PAIRS = 3  # with equal rates
+_PART = 0.25  # of a link that the text names: other limits than its lanes cost less
+_READ_LINK = "Read the link of the device and of the ports above it under load: lspci -vv (LnkSta)."
 _FEWEST = 2  # pairs of a node; with one pair, the partner or the path between the two may be slow
 
 
@@ -100,13 +102,18 @@ def _lack(pairs: list[NodePair]) -> str | None:
 
 
 def _less_than_expected(own: NodePair) -> Iterator[Finding | NotChecked]:
-    """Information: a writer can expect too much (the rated rate of a link, or the sum of both directions)."""
+    """Information: a writer can expect too much (the rated rate of a link, or the sum of both directions).
+
+    A warning if the expectation is the rate of a link that the writer names, and what came over it is a small part.
+    """
     rate, wanted = own.rate or 0, own.others
     if wanted is None or rate < _SLOW * wanted:
         of = "low" if wanted is None else f"reached and {as_gigabytes(wanted)} expected"
+        of += f", the rate of {own.link}" if own.link else ""
+        far = bool(own.link and wanted and rate < _PART * wanted)
         yield Finding(
             code="bandwidth-low",
-            severity="info",
+            severity="warning" if far else "info",
             confidence="possible",
             subject="node",
             message=f"the text says that {as_gigabytes(rate)} was {of}",
@@ -116,6 +123,7 @@ def _less_than_expected(own: NodePair) -> Iterator[Finding | NotChecked]:
             basis=COHORT,
             expected_source="the text itself",
             evidence=cited(own, "rate"),
+            remedy=_READ_LINK if own.link else None,
         )
     why = f"the text gives a rate, {as_gigabytes(rate)}, and neither its path nor how it was measured"
     yield NotChecked(

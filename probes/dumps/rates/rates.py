@@ -108,7 +108,8 @@ def _rows(line: str) -> list[str]:
 def _spoken(part: Part, lines: Sequence[tuple[int, str, Sequence[vocabulary.Word] | None]]) -> dict[int, NodePair]:
     """The rates that the text compares with others, by the number of their lines."""
     compared = {number for number, _, words in lines if words and _is_compared(words)}
-    return {number: one for number, one in claims(part) if number not in compared} | dict(sizes.comparisons(part))
+    found = {number: one for number, one in claims(part) if number not in compared} | dict(sizes.comparisons(part))
+    return dict(sorted(found.items(), key=lambda one: one[1].link is None))  # of several, the first one counts
 
 
 def _is_compared(words: Sequence[vocabulary.Word]) -> bool:
