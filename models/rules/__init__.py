@@ -49,6 +49,7 @@ from .host import (
 from .nccl import counted_links, log_failures, version
 from .network import (
     below_chip,
+    below_ports,
     congestion,
     dumped_counters,
     dumped_ports,
@@ -144,6 +145,7 @@ RULES: tuple[Rule, ...] = (
     *dumped_counters.RULES,
     *dumped_ports.RULES,
     *below_chip.RULES,
+    *below_ports.RULES,
     *idle_ports.RULES,
     *optics.RULES,
     *cuda_init.RULES,

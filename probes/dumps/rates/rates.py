@@ -19,7 +19,7 @@ from ..core.matrix import with_gpus
 from ..core.part import Part
 from ..lines.markup import cells_of
 from ..lines.shapes import shape
-from . import adapter_tables, sizes, square
+from . import adapter_tables, host_pairs, sizes, square
 from . import words as vocabulary
 from .claims import LISTED, SPOKEN, UNITLESS, claims, entries
 from .flows import PATHS, flows_of, is_disk, is_nic, path_rates
@@ -28,7 +28,7 @@ from .shorthand import rows_of
 from .stated_limits import LIMITED
 
 _UNIT = vocabulary.UNIT
-_TABLES = f"{vocabulary.BEGIN}|{square.BEGIN}|{sizes.BEGIN}|{adapter_tables.BEGIN}"
+_TABLES = f"{vocabulary.BEGIN}|{square.BEGIN}|{sizes.BEGIN}|{adapter_tables.BEGIN}|{host_pairs.BEGIN}"
 BEGIN = rf"(?:{_TABLES}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}|{UNITLESS}|{LIMITED}))"
 _BETWEEN = 3  # lines
 _FEWEST_NODES = 4  # nodes whose own rates are compared
@@ -109,6 +109,7 @@ def _spoken(part: Part, lines: Sequence[tuple[int, str, Sequence[vocabulary.Word
     """The rates that the text compares with others, by the number of their lines."""
     compared = {number for number, _, words in lines if words and _is_compared(words)}
     found = {number: one for number, one in claims(part) if number not in compared} | dict(sizes.comparisons(part))
+    found |= dict(host_pairs.host_pairs(part))
     return dict(sorted(found.items(), key=lambda one: one[1].link is None))  # of several, the first one counts
 
 
