@@ -49,7 +49,6 @@ from .host import (
 from .nccl import counted_links, log_failures, version
 from .network import (
     below_chip,
-    below_ports,
     congestion,
     dumped_counters,
     dumped_ports,
@@ -92,7 +91,6 @@ from .pcie import (
     own_capability,
     partial_dumps,
     pcie,
-    slow_peer_copies,
     uplinks_in_files,
 )
 
@@ -104,7 +102,6 @@ RULES: tuple[Rule, ...] = (
     *lone_ports.RULES,
     *listed_links.RULES,
     *partial_dumps.RULES,
-    *slow_peer_copies.RULES,
     *uplinks_in_files.RULES,
     *access_denied.RULES,
     *not_responding.RULES,
@@ -145,7 +142,6 @@ RULES: tuple[Rule, ...] = (
     *dumped_counters.RULES,
     *dumped_ports.RULES,
     *below_chip.RULES,
-    *below_ports.RULES,
     *idle_ports.RULES,
     *optics.RULES,
     *cuda_init.RULES,
