@@ -24,7 +24,7 @@ from .localization import Candidate, candidates_of, localize
 from .passive_rates import lagging_links
 from .qualitative_causes import may_slow
 from .slower_peers import slower_peers
-from .unsteady_rates import unsteady
+from .unsteady_rates import unequal_runs, unsteady
 
 # A copy reaches the same share of a limited link's rate, up to this variation between copies.
 _SLACK = 0.95
@@ -44,6 +44,7 @@ def attribute(snapshot: Snapshot, levels: Sequence[Level], states: Iterable[Find
     """
     found = [*states, *invalid(snapshot), *contention_findings(snapshot, levels), *lagging_links(snapshot)]
     found += [*unsteady(snapshot), *slower_peers(snapshot, levels, found)]
+    found += unequal_runs(snapshot, found)
     best = best_observations(snapshot)
     shifts = cohort_shifts(snapshot)
     remaining: dict[Flow, Slow] = {}

@@ -117,7 +117,7 @@ class GpuPair(Fact, frozen=True, kw_only=True):
     a: str | None = None
     b: str | None = None
     # Whether peer access works: "ok", "chipset not supported", "GPU not supported", "topology not supported", "disabled
-    # by registry", "not supported", "unknown" (nvmlDeviceGetP2PStatus).
+    # by registry", "not supported", "unknown" (nvmlDeviceGetP2PStatus), "no access" (ROCm).
     read: str | None = None
     write: str | None = None
     nvlink: str | None = None

@@ -1,7 +1,11 @@
-"""Copies between processors and few GPUs, in measurements that show neither the links nor enough equal copies.
+"""Copies of few GPUs, in measurements that show neither the links nor enough equal copies.
 
 A card can be in a slot with half of its lanes or of an older generation. So only a small part of the rate of its own
-link, or of the rate of another card, is a finding.
+link, or of the rate of another card, is a finding. Of a card that is not known, a rate that one lane gives: cards have
+four lanes and more.
+
+Between two GPUs with peer access, a rate that a quarter of the lanes would give is that of a slot of the chipset, of a
+riser, or of a link that trained low. Half of the lanes, or the generation before, is how many boards are built.
 """
 
 from __future__ import annotations
@@ -9,9 +13,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from ...catalog.gpus import product_of
+from msgspec.structs import replace
+
+from ...catalog.gpus import Product, product_of
 from ...facts.gpu import Gpu
 from ...facts.machine import Node
+from ...facts.pcie_rates import rated, speed_of
 from ...facts.records import Flow, Observation
 from ...facts.units import as_gigabytes
 from ...graph.flow_paths import hops_of
@@ -25,6 +32,10 @@ _FEW = 3  # cards; more form a cohort (models/bandwidth/peer_flows.py)
 _LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.5e9}  # bytes per second, by generation
 _FASTEST = 16 * _LANE[6]  # of PCIe; a faster copy is over another kind of link, or inside a GPU: a damaged text
 _LEAST = 4 << 20  # bytes: smaller copies do not reach the rate
+_LANES_OF, _REACHED = 4, 0.9  # a part of the lanes of a pair, and the share of their rated rate that is reached
+_NEWEST = 4  # generation: many boards with cards of generation 5 have slots of generation 4
+_STAGED = 2 / 3  # of the copy through host memory; diagnosis/slower_peers.py reports a lower rate
+_ONE_LANE, _FOUR_LANES = 1.2e9, 4 * _LANE[3]  # of generation 3 and before
 
 
 def far_below(snapshot: Snapshot, node: Node) -> bool:
@@ -73,6 +84,8 @@ def _expected(snapshot: Snapshot, gpu: str, one: Observation, best: Observation)
         return best.value, f"the fastest such copy of this node ({best.evidence.source})"
     if product and one.value < _OWN * own:
         return own, f"{product.name} has a PCIe {product.pcie} x{product.width} link ({product.source})"
+    if product is None and one.value < _ONE_LANE:
+        return _FOUR_LANES, "four lanes of PCIe 3, and a GPU has four or more"
     return 0.0, ""
 
 
@@ -105,4 +118,78 @@ def _finding(gpu: str, one: Observation, expected: float, source: str) -> Findin
     )
 
 
-RULES = (Rule("bandwidth-low", Node, (), few_copies, far_below),)
+def has_slow_pair(snapshot: Snapshot, node: Node) -> bool:
+    """Select dumps with such a pair."""
+    return snapshot.origin == "dumps" and bool(_slow_pairs(snapshot))
+
+
+def slow_peer_copies(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+    """One finding, on the slowest pair."""
+    slow = _slow_pairs(snapshot)
+    one, product = min(slow, key=lambda pair: pair[0].value)
+    flow = one.about
+    assert isinstance(flow, Flow)
+    own = rated(speed_of(product.pcie), product.width)
+    staged = _peer_rates(snapshot, "host").get(replace(flow, via="host"))
+    yield Finding(
+        code="bandwidth-low",
+        kind="measurement",
+        severity="warning",
+        confidence="possible",
+        subject=flow.subject,
+        message=f"copy {flow.subject} reaches {as_gigabytes(one.value)} with peer access"
+        + (f" and {as_gigabytes(staged.value)} through host memory" if staged else "")
+        + f", {one.value / own:.0%} of {as_gigabytes(own)}: {product.name} has a PCIe {product.pcie} "
+        f"x{product.width} link",
+        expected=own,
+        observed=one.value,
+        unit="bytes_per_second",
+        basis="capability",
+        expected_source=product.source,
+        cause="a GPU is in a slot with few lanes, in one of the chipset or on a riser, or its link trained down",
+        evidence=(one.evidence, *((staged.evidence,) if staged else ())),
+        remedy="Read the links under load: nvidia-smi -q, or lspci -vv (LnkSta) of each GPU and of the ports above it. "
+        "Then move the card to a slot of the processor.",
+    )
+
+
+def _slow_pairs(snapshot: Snapshot) -> list[tuple[Observation, Product]]:
+    """The rates of slow pairs and the product of their GPUs. Nothing if other pairs of many GPUs are fast."""
+    staged, found, fast = _peer_rates(snapshot, "host"), list[tuple[Observation, Product]](), False
+    for flow, one in _peer_rates(snapshot, "").items():
+        product = _common_product(snapshot, flow)
+        if product is None or hops_of(snapshot.topology, flow):
+            continue
+        lanes = rated(speed_of(min(product.pcie, _NEWEST)), product.width // _LANES_OF)
+        host = staged.get(replace(flow, via="host"))
+        if one.value >= _REACHED * lanes:
+            fast = True
+        elif host is None or one.value >= _STAGED * host.value:
+            found.append((one, product))
+    return [] if fast and len(snapshot.of(Gpu)) > _FEW else found
+
+
+def _peer_rates(snapshot: Snapshot, via: str) -> Mapping[Flow, Observation]:
+    """The best rate of each copy between two GPUs, without other traffic."""
+    found = dict[Flow, Observation]()
+    for flow, several in snapshot.observed.items():
+        rates = [one for one in several if one.quantity == "rate" and one.value]
+        if isinstance(flow, Flow) and rates and flow.op == "copy" and flow.via == via and not flow.beside:
+            between = len(flow.ends) == 2 and all(end.startswith("gpu") for end in flow.ends)
+            if between and (flow.size is None or flow.size >= _LEAST):
+                found[flow] = max(rates, key=lambda one: one.value)
+    return found
+
+
+def _common_product(snapshot: Snapshot, flow: Flow) -> Product | None:
+    """The product of both GPUs. None: not known, of two products, or NVLinks of its board join the GPUs."""
+    gpus = [snapshot.of(Gpu).get(end) for end in flow.ends]
+    products = {product_of(gpu, {}) if gpu else None for gpu in gpus}
+    product = next(iter(products))
+    return product if len(products) == 1 and product and (product.bridged or not product.links) else None
+
+
+RULES = (
+    Rule("bandwidth-low", Node, (), few_copies, far_below),
+    Rule("bandwidth-low", Node, (), slow_peer_copies, has_slow_pair),
+)

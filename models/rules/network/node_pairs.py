@@ -1,6 +1,8 @@
 """Tests between pairs of nodes, and the same test on several nodes.
 
 A node is slow if all its pairs are slow and its partners are fast with others, or if it alone is slow of several.
+All pairs are slow if they reach a small part of the rate at which all ports of the text are up: one stream of TCP does
+not fill a fast port, but it reaches more than a port of 10 Gbit/s. They go over another network, or lose packets.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from ...facts.averages import median
+from ...facts.machine import Net, Node
 from ...facts.network_paths import EXPECTED, NodePair
 from ...facts.reason import Reason
 from ...facts.records import NotChecked
@@ -21,6 +24,9 @@ from ..core.wording import cited
 _SLOW = 0.8  # of the partner's best rate with others: equal nodes of one fabric differ by a few percent
 _FEWEST_OTHERS, _MOST = 3, 0.75  # other nodes in a test, and the share of them with equal rates
 _FEWEST_PAIRS = 3  # with equal rates
+_PART = 0.25  # of a link that the text names: other limits than its lanes cost less
+_OF_PORT, _ONE_STREAM = 0.1, 1.5e9  # of the slowest port; bytes per second
+_READ_LINK = "Read the link of the device and of the ports above it under load: lspci -vv (LnkSta)."
 _FEWEST = 2  # pairs of a node; with one pair, the partner or the path between the two may be slow
 
 
@@ -100,13 +106,18 @@ def _lack(pairs: list[NodePair]) -> str | None:
 
 
 def _less_than_expected(own: NodePair) -> Iterator[Finding | NotChecked]:
-    """Information: a writer can expect too much (the rated rate of a link, or the sum of both directions)."""
+    """Information: a writer can expect too much (the rated rate of a link, or the sum of both directions).
+
+    A warning if the expectation is the rate of a link that the writer names, and what came over it is a small part.
+    """
     rate, wanted = own.rate or 0, own.others
     if wanted is None or rate < _SLOW * wanted:
         of = "low" if wanted is None else f"reached and {as_gigabytes(wanted)} expected"
+        of += f", the rate of {own.link}" if own.link else ""
+        far = bool(own.link and wanted and rate < _PART * wanted)
         yield Finding(
             code="bandwidth-low",
-            severity="info",
+            severity="warning" if far else "info",
             confidence="possible",
             subject="node",
             message=f"the text says that {as_gigabytes(rate)} was {of}",
@@ -116,6 +127,7 @@ def _less_than_expected(own: NodePair) -> Iterator[Finding | NotChecked]:
             basis=COHORT,
             expected_source="the text itself",
             evidence=cited(own, "rate"),
+            remedy=_READ_LINK if own.link else None,
         )
     why = f"the text gives a rate, {as_gigabytes(rate)}, and neither its path nor how it was measured"
     yield NotChecked(
@@ -176,4 +188,41 @@ def _finding(snapshot: Snapshot, node: str, own: list[NodePair]) -> Finding:
     )
 
 
-RULES = (Rule("node-slow", NodePair, ("rate",), evaluate),)
+def is_far_below(snapshot: Snapshot, node: Node) -> bool:
+    """Select dumps with such rates."""
+    return snapshot.origin == "dumps" and any(below_ports(snapshot, node))
+
+
+def below_ports(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
+    """One finding for the fastest of all pairs."""
+    pairs = [one for one in snapshot.of(NodePair).values() if one.b and one.rate and one.key != EXPECTED]
+    ports = [one for one in snapshot.of(Net).values() if one.speed and one.carrier is not False]
+    if not pairs or not ports:
+        return
+    best, port = max(pairs, key=lambda one: one.rate or 0), min(ports, key=lambda one: one.speed or 0)
+    rate, speed = best.rate or 0.0, port.speed or 0.0
+    if rate < min(_OF_PORT * speed, _ONE_STREAM):
+        yield Finding(
+            code="bandwidth-low",
+            kind="measurement",
+            severity="warning",
+            confidence="possible",
+            subject=best.key if len(pairs) == 1 else "node",
+            message=f"the fastest of {len(pairs)} tests between nodes, {best.key}, reaches {as_gigabytes(rate)}, "
+            f"{rate / speed:.0%} of {as_gigabytes(speed)}: port {port.key} is up at this rate",
+            expected=speed,
+            observed=rate,
+            unit="bytes_per_second",
+            basis="capability",
+            expected_source=f"the speed of port {port.key}",
+            cause="packets are lost in a switch, a cable or a queue, or the test ran over another network",
+            evidence=(*cited(best, "rate"), *cited(port, "speed")),
+            remedy="Check which interface the test uses: ip route get ADDRESS. Count retransmits and the drops of each "
+            "switch port. Repeat the test without the switch.",
+        )
+
+
+RULES = (
+    Rule("node-slow", NodePair, ("rate",), evaluate),
+    Rule("bandwidth-low", Node, (), below_ports, is_far_below),
+)

@@ -21,6 +21,14 @@ _SWITCH = ("PIX", "PXB")  # paths that stay below one PCIe switch
 _FEWEST = 3  # equal pairs with peer access that make a pair without it an exception
 _MOST_NAMED = 4
 _PCIE = "over PCIe"
+NO_ACCESS = "no access"  # in ROCm's own table
+_OF_BAR = (
+    "a BAR that is small or above the addresses that the other GPU reaches, the IOMMU, or a kernel without HSA_AMD_P2P"
+)
+_BAR_FIRST = (
+    "Enable large BAR (Resizable BAR) and above-4G decoding in the firmware setup and read the BARs: lspci -vv. Check "
+    "the IOMMU: iommu=pt on the kernel's command line. Then read: grep HSA_AMD_P2P /boot/config-$(uname -r)."
+)
 _REFUSED = "the driver refuses peer access over PCIe: the chipset may not support it, or a setting is wrong"
 
 
@@ -35,6 +43,7 @@ class _Reason(Struct, frozen=True):
     confidence: Literal["certain", "likely"] = "certain"
     basis: Basis | None = None
     case: str = "over NVLink"
+    remedy: str | None = None
 
 
 def ends(snapshot: Snapshot, pair: GpuPair) -> tuple[Gpu, Gpu] | None:
@@ -74,6 +83,7 @@ def disabled(snapshot: Snapshot, pair: GpuPair) -> Iterator[Finding]:
         basis=reason.basis,
         cause=reason.cause,
         case=reason.case,
+        remedy=reason.remedy,
         evidence=(seen or Evidence(f"{pair.key} {reason.field}", reason.status),),
     )
 
@@ -115,6 +125,10 @@ def _reason(snapshot: Snapshot, pair: GpuPair) -> _Reason | None:
             cause = "the driver did not set the access up: an error in its log, or a process that holds a GPU"
             text = f"NVLink joins them and works, and the driver refuses to {field} over it ({status})"
             return _Reason(text, status, field, cause, "warning", "likely", "capability")
+    if NO_ACCESS in (pair.read, pair.write) and both[0].name and both[0].name == both[1].name:
+        # a GPU beside one in the processor, which is another product, is built without
+        text, field = f"two {both[0].name} cannot access each other", "read" if pair.read == NO_ACCESS else "write"
+        return _Reason(text, NO_ACCESS, field, _OF_BAR, "warning", "likely", "capability", _PCIE, _BAR_FIRST)
     return _over_pcie(snapshot, pair, *both)
 
 

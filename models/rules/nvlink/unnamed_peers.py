@@ -13,6 +13,7 @@ from ...report import COHORT, Finding
 from ..core.gpus import gpu_product
 from ..core.rule import Rule
 from ..core.wording import cited, gap
+from .peer_access import NO_ACCESS
 
 _NOT_REFUSED = (None, "ok", "unknown")
 _FEWEST = 3  # pairs with peer access that make a smaller number without it an exception
@@ -21,12 +22,12 @@ _HOW = "nvidia-smi -L: GeForce cards since Ampere have no peer access over PCIe;
 
 
 def _refused(snapshot: Snapshot) -> Mapping[str, str]:
-    """The status of each refused pair of two GPUs without a product."""
+    """The status of each refused pair of two GPUs without a product. ROCm's table names its GPUs (peer_access.py)."""
     found = dict[str, str]()
     for key, pair in snapshot.of(GpuPair).items():
         status = pair.read if pair.read not in _NOT_REFUSED else pair.write
         both = [snapshot.of(Gpu).get(end) for end in key.split("-")]
-        if status not in _NOT_REFUSED and not any(gpu and gpu_product(snapshot, gpu) for gpu in both):
+        if status not in (*_NOT_REFUSED, NO_ACCESS) and not any(gpu and gpu_product(snapshot, gpu) for gpu in both):
             found[key] = str(status)
     return found
 

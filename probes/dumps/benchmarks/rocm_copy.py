@@ -27,12 +27,13 @@ from ..core.part import Part
 from ..core.read_tool import gpu_of, read_tool, through_host
 from ..core.tables import Case, Line, Tool, named
 from ..lines.markup import cells_of
+from .rocm_access import access
 
 _BUS_TEST = r"(?:(?:H2D|D2H|Bidir)_Bandwidth_(?:pinned|unpinned|registered)|p2p_(?:uni|bi)_gpu\d{1,3}_gpu\d{1,3})"
 BEGIN = (
     r"^[ \t]*(?:Device:[^\n]{1,100} Mem=[0-9.]{1,9}GB #CUs=[0-9]{1,5} Freq=|Total no\. of  available gpu #[0-9]"
     rf"|test[ ]{{1,20}}atts[ ]{{1,20}}units[ ]{{1,20}}median|{_BUS_TEST}[ ]{{1,20}}\+?[0-9]"
-    r"|RocmBandwidthTest Version: |(?:Unid|B[i]?d)irectional copy (?:peak|average) bandwidth GB/s[ \t]*$"
+    r"|RocmBandwidthTest Version: |(?:Unid|B[i]?d)irectional (?:copy )?(?:peak|average) bandwidth GB/s[ \t]*$"
     r"|TransferBench v[0-9]|Bytes Per Direction [0-9]"
     r"|Unidirectional copy peak bandwidth GB/s \[(?:Local|Remote) read / (?:Local|Remote) write\])"
 )
@@ -65,11 +66,14 @@ _DEVICE = re.compile(
     r"Device: (?P<number>\d{1,3}),\s+(?P<name>\S.*?)"
     r"(?:,[ ]{1,8}(?:GPU-\w{1,40},[ ]{1,8})?(?P<bus>[0-9a-f]{1,2}):(?P<slot>[0-9a-f]{1,2})\.(?P<function>[0-7]))?"
 )
-_PROCESSOR = re.compile(r"\b(?:Processor|CPU|[0-9]{1,3}-Core|EPYC|Ryzen|Threadripper|Xeon)\b", re.IGNORECASE)
+_PROCESSOR = re.compile(
+    r"\b(?:Processor|CPU|[0-9]{1,3}-Core|EPYC|Ryzen|Threadripper|Xeon|Celeron|Pentium|Athlon|APU)\b|\bCore\(TM\)",
+    re.IGNORECASE,
+)
 _OTHER = Line(r".*bandwidth.*", forgets=("title",))  # the heading of another matrix
 _ROCM = Tool(
     lines=(
-        Line(r"(?P<title>Unid|Bi?d)irectional copy (?:peak|average) bandwidth GB/s", forgets=("columns",)),
+        Line(r"(?P<title>Unid|Bi?d)irectional (?:copy )?(?:peak|average) bandwidth GB/s", forgets=("columns",)),
         Line(r"D/D(?P<columns>(?:\s+\d{1,3})+)"),
         _OTHER,
     ),
@@ -115,6 +119,7 @@ def _read(part: Part) -> Iterator[Record]:
     yield from through_host(read_tool(part, _BUS), set(_without_access(part)))
     ends = dict[str, str]()
     yield from _devices(part, ends)
+    yield from access(part, ends)
     yield from read_tool(part, replace(_ROCM, meanings={"device": ends, "to_device": ends}, cases=_rocm_cases(ends)))
     yield from read_tool(part, _BENCH)
 
@@ -131,20 +136,26 @@ def _rocm_cases(ends: Mapping[str, str]) -> tuple[Case, ...]:
 
 def _devices(part: Part, ends: dict[str, str]) -> Iterator[Gpu | NotChecked]:
     """The GPUs of rocm_bandwidth_test, and in `ends` the key of each device by its number."""
-    gpus = 0
-    for number, line in part.lines():
-        device = _DEVICE.fullmatch(cells_of(line).strip())
+    gpus, lines = 0, [(number, line, _DEVICE.fullmatch(cells_of(line).strip())) for number, line in part.lines()]
+    addressed = any(device and device["bus"] for _, _, device in lines)  # the first versions print no address
+    for number, line, device in lines:
         if "RocmBandwidthTest" in line:
             ends.clear()
             gpus = 0
-        elif device and int(device["number"]) == len(ends) and (device["bus"] or _PROCESSOR.search(line)):
-            ends[device["number"]] = f"gpu{gpus}" if device["bus"] else f"numa{int(device['number'])}"
-            if device["bus"]:
+        elif device and int(device["number"]) == len(ends) and (_is_gpu(device, addressed) or _PROCESSOR.search(line)):
+            is_gpu = _is_gpu(device, addressed)
+            ends[device["number"]] = f"gpu{gpus}" if is_gpu else f"numa{int(device['number'])}"
+            if is_gpu:
                 yield gpu_of({**named(device), "gpu": f"{gpus}"}, part.cite(number, line))
                 gpus += 1
         elif device and 0 <= int(device["number"]) - len(ends) <= 1:  # the line of a device, or its end, is missing
             why = f"the line of device {len(ends)} is missing, so the devices after it have no number"
             yield part.gap(number, why, "Gpu")
+
+
+def _is_gpu(device: re.Match[str], addressed: bool) -> bool:
+    """Whether the device is a GPU. `addressed`: the output prints the addresses of GPUs."""
+    return bool(device["bus"]) if addressed else not _PROCESSOR.search(device["name"])
 
 
 def _without_access(part: Part) -> Iterator[tuple[str, str]]:

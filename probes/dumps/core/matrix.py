@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -157,6 +157,12 @@ def truncation(lines: Sequence[str], start: int, square: bool) -> tuple[int, str
         return last, f"within a matrix of {len(columns)} columns"
     rows = last - start
     return (last, f"after {rows} of {len(columns)} rows") if square and rows < len(columns) else None
+
+
+def covers(measured: Collection[tuple[int, int]], found: Sequence[Cell]) -> bool:
+    """Whether all pairs of the columns of a matrix were measured before: the rest of it is about the same pairs."""
+    columns = {one.column for one in found}
+    return bool(found) and all((row, column) in measured for row in columns for column in columns if row != column)
 
 
 def with_gpus(records: Iterable[Record]) -> Iterator[Record]:

@@ -14,7 +14,7 @@ from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Flow, NotChecked, Observation, Record
 from ..lines.markup import cells_of
 from .columns import Row, cut_row, rows
-from .matrix import cells, damaged, empty_cell, truncation
+from .matrix import cells, covers, damaged, empty_cell, truncation
 from .part import Part
 from .tables import Case, Columns, Line, Table, Tool, Values, case_of, compiled, flow_of, flows, named, rate_of, text_of
 
@@ -32,6 +32,8 @@ class _Reading(Struct):
     refused: dict[tuple[int, str, str, str], NotChecked] = field(default_factory=dict)
     rows: bool = False  # the last line was a row
     begun: int | None = None  # the line that began the run, if the run has no rate yet
+    # By peer access: the sender and the receiver of each rate of a square matrix
+    measured: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
     best: dict[str, tuple[int, Record]] = field(default_factory=dict)  # with Tool.one_of: by its value, with the case
 
 
@@ -243,8 +245,11 @@ def _matrix(reading: _Reading, number: int, texts: Sequence[str], line: Line) ->
     found = tuple(cells(texts, number + 1, ends))
     for flow, value, cell in flows(reading.tool, reading.values, found):
         yield part.rate(flow, value, part.cite(cell.line, texts[cell.line]))
+    measured = reading.measured.setdefault(reading.values.get("peers", ""), set())
     if end := truncation(texts, number + 1, line.square or "device_to_device" in reading.values.get("test", "")):
-        yield part.cut(*end)
+        known = line.square and end[1].startswith("after") and covers(measured, found)
+        yield replace(part.cut(*end), reason=Reason.NOT_MEASURED) if known else part.cut(*end)
+    measured |= {(one.row, one.column) for one in found}
     empty = empty_cell(texts, number + 1, ends) if line.square else None
     if not end and (wrong := damaged(texts, number + 1, ends) or empty) is not None:
         why = f"{texts[wrong].strip()[:60]!a} {'has a copy without a rate' if wrong == empty else 'is damaged'}"

@@ -12,6 +12,7 @@ from ...kernel_log.messages import catalog, find_messages
 from ...parsing.expressions import ignoring_case
 from ..core.part import Part
 from .complaints import COMPLAINT, complaint
+from .contrasts import CONTRAST, contrast
 from .rows import factor_of
 from .stated_limits import limited
 from .words import BETWEEN, CELLS, NIC, NODE, NUMBER, NUMBERED_NODE, RATED, UNIT, is_device
@@ -100,7 +101,7 @@ def _unnamed(text: str) -> str:
 # The lines with which such a text begins
 _NAMED = rf"{_unnamed(_FIRST)}|{_unnamed(_LAST)}"
 _FREE = (_MISSED, _BELOW, _INSTEAD, _DROPPED, _AGAINST, _AMONG, _ON, _BUT, _BELOW_LAST)  # without the name of a device
-_NAMELESS = "|".join((*map(_unnamed, _FREE), COMPLAINT))
+_NAMELESS = "|".join((*map(_unnamed, _FREE), COMPLAINT, CONTRAST))
 _ADAPTER = rf"(?<![\w.-]){NIC}(?![\w])"  # notes/device_notes.py reads "mlx5_5 200 Gb/s instead of 400 Gb/s"
 SPOKEN = rf"(?:[^\n]{{0,200}}?(?:{_NAMED})|(?![^\n]{{0,300}}{_ADAPTER})[^\n]{{0,200}}?(?:{_NAMELESS}))"
 UNITLESS = rf"[^\n]{{0,200}}?(?:{_unnamed(_BUS)}|(?:bandwidth|throughput|bw)[^\n]{{0,80}}?{_unnamed(_EACH)})"
@@ -134,6 +135,10 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
     for number, line in part.lines():
         if any(find_messages(line, catalog("node_checks", "dcgm"))):
             continue  # the catalog names the device that a node check measured
+        other = None if ignoring_case(_ADAPTER).search(line) else contrast(line, part.cite(number, line))
+        if other:
+            yield number, other
+            continue
         for pattern in _forms(line):
             found = ignoring_case(pattern).search(line[:600])
             if found and (pair := _pair(found, part.cite(number, line))):

@@ -21,6 +21,8 @@ _NEAR = rf"(?:[^\n.;0-9]|[0-9]{{1,4}}(?![0-9.,]|[ ]?{UNIT})){{0,60}}?"  # withou
 _FORMS = (
     rf"(?<![\w-]){_TO}[ ](?:[^\n0-9.;]{{0,20}}[ ])?{_RATE}",
     rf"{_RATE}{_NEAR}(?<![\w-]){_HOW}[ ](?:{_BAD}|below|away|from)(?![\w])",
+    rf"{_RATE}{_NEAR}(?<![\w-])(?:less|lower|slower|worse) than (?:(?:it|they|this|that|we|i|what|one|you)[ ]){{0,2}}"
+    r"(?:should|expect(?:ed)?|advertised|rated|specified|ought|(?:is|are|was|were) (?:supposed|rated))(?![\w])",
     rf"(?<![\w-]){_WHAT}{_NEAR}(?<![\w-]){_BAD}(?![\w-])[^\n0-9.;]{{0,25}}{_RATE}",
     rf"(?<![\w-]){_BAD}[ ]{_WHAT}{_NEAR}{_RATE}",
 )

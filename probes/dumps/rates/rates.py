@@ -19,7 +19,7 @@ from ..core.matrix import with_gpus
 from ..core.part import Part
 from ..lines.markup import cells_of
 from ..lines.shapes import shape
-from . import sizes, square
+from . import adapter_tables, host_pairs, sizes, square
 from . import words as vocabulary
 from .claims import LISTED, SPOKEN, UNITLESS, claims, entries
 from .flows import PATHS, flows_of, is_disk, is_nic, path_rates
@@ -28,7 +28,7 @@ from .shorthand import rows_of
 from .stated_limits import LIMITED
 
 _UNIT = vocabulary.UNIT
-_TABLES = f"{vocabulary.BEGIN}|{square.BEGIN}|{sizes.BEGIN}"
+_TABLES = f"{vocabulary.BEGIN}|{square.BEGIN}|{sizes.BEGIN}|{adapter_tables.BEGIN}|{host_pairs.BEGIN}"
 BEGIN = rf"(?:{_TABLES}|^(?i:(?=(?:{SPOKEN}|{LISTED}))[^\n]{{0,200}}?{_UNIT}|{UNITLESS}|{LIMITED}))"
 _BETWEEN = 3  # lines
 _FEWEST_NODES = 4  # nodes whose own rates are compared
@@ -62,14 +62,13 @@ class _Report(Struct):
 def read(part: Part) -> Iterator[Record]:
     """The rates of flows, of pairs of nodes and of single nodes, and one NotChecked for each kind of gap."""
     report, header, way, in_table = _Report(part), Header(), "", False
-    table = square.squares(part)
+    table, adapters = square.squares(part), adapter_tables.read_tables(part)
     report.records += table.rates
     report.gaps |= {"unit": table.bare} if table.bare else {}
-    texts = {number: line for number, line in part.lines() if number not in table.lines}
+    texts = {number: line for number, line in part.lines() if number not in table.lines | adapters.lines}
     rows = [(number, row) for number, line in texts.items() for row in _rows(line)]
     lines = [(number, row, vocabulary.words(_cells(row.lstrip(" \t>")))) for number, row in rows]
-    compared = {number for number, _, words in lines if words and _is_compared(words)}
-    spoken = {number: one for number, one in claims(part) if number not in compared} | dict(sizes.comparisons(part))
+    spoken = _spoken(part, lines) | adapters.slowest
     change = is_change({word.kind for word in words or ()} for _, _, words in lines)
     single = single_node(words for _, _, words in lines if words)
     for number, line, words in lines:
@@ -104,6 +103,14 @@ def _rows(line: str) -> list[str]:
     """The rows of a line, or of a range of GPUs."""
     rows = rows_of(line)
     return rows if len(rows) > 1 else [row for some in entries(rows[0]) for row in rows_of(some)]
+
+
+def _spoken(part: Part, lines: Sequence[tuple[int, str, Sequence[vocabulary.Word] | None]]) -> dict[int, NodePair]:
+    """The rates that the text compares with others, by the number of their lines."""
+    compared = {number for number, _, words in lines if words and _is_compared(words)}
+    found = {number: one for number, one in claims(part) if number not in compared} | dict(sizes.comparisons(part))
+    found |= dict(host_pairs.host_pairs(part))
+    return dict(sorted(found.items(), key=lambda one: one[1].link is None))  # of several, the first one counts
 
 
 def _is_compared(words: Sequence[vocabulary.Word]) -> bool:
