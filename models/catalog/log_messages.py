@@ -62,7 +62,7 @@ MACROS: Mapping[str, str] = {
     "disk": r"(?P<disk>[a-z][a-zA-Z0-9-]{1,30})",
     "store": r"(?P<store>(?!loop|ram|zram|sr[0-9]|fd[0-9])[a-z][a-zA-Z0-9_.-]{0,29}[a-zA-Z0-9_])",
     "array": r"(?P<array>md[0-9_][a-zA-Z0-9_]{0,20})",
-    "net": r"(?P<net>[a-zA-Z][\w.-]{0,20})",
+    "net": r"(?P<net>[a-zA-Z](?:[\w.-]{0,19}\w)?)",
     "rdma": r"(?P<rdma>[a-zA-Z][\w.-]{1,30})",
     "service": r"(?P<service>[a-zA-Z][\w@.-]{1,60})",
     "event": r"\{[0-9]{1,20}\}",  # number of an event of amdgpu's RAS

@@ -24,6 +24,7 @@ def _reader(name: str, target: str) -> Reader:
 READERS: tuple[Reader, ...] = (
     _reader("amd_smi", "dumps.amd.amd_smi:read"),
     _reader("arrays_text", "dumps.host.arrays_text:read"),
+    _reader("bonding", "dumps.network.bonding:read"),
     _reader("bug_report", "dumps.nvidia.bug_report:read"),
     _reader("cpu_text", "dumps.host.cpu_text:read"),
     _reader("cuda_bandwidth", "dumps.benchmarks.cuda_bandwidth:read"),
