@@ -30,8 +30,8 @@ DRIVER = "nvml nvml_drain nvml_live nvml_serials nvml_traffic nvml_use nvml_wiri
 PROBED = "host_copy peer_copy device_memory host_memory port_loopback collective disk_read"
 DUMPS = (
     "amd_smi arrays_text bonding bug_report cpu_text cuda_bandwidth dcgm dcgm_metrics dmon environment "
-    "fabric_errors fabric_log fabtests fi_info fio gds gpu_burn gpu_copy gpustat host_text hwloc_text hwloc_xml ib_fabric "
-    "imex iperf kernel_text known_tools kubernetes_node lshw lspci lspci_records lspci_tree memory_errors "
+    "fabric_errors fabric_log fabtests fi_info fio gds gpu_burn gpu_copy gpustat host_text hwloc_text hwloc_xml "
+    "ib_fabric imex iperf kernel_text known_tools kubernetes_node lshw lspci lspci_records lspci_tree memory_errors "
     "mlc mlxlink nccl nccl_json nccl_ras nccl_topo net_json net_tools nic_counters nic_module numactl nvbandwidth "
     "p2p_bandwidth pairwise pciconf perftest rates rdma_tools rocm_copy rocm_smi sensors simple_tools "
     "slurm_nodes smart_log smi_csv smi_nvlink smi_query smi_table smi_topology storage_json storage_text "
