@@ -25,6 +25,7 @@ KERNEL = ("nvidia", "pci", "processor", "memory", "storage", "files", "network",
 PROGRAMS = (
     "fabric",
     "ibdiagnet",
+    "shared_files",
     "cuda",
     "gpu_tests",
     "dcgm",
