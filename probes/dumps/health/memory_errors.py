@@ -61,7 +61,7 @@ def read(part: Part) -> Iterator[Record]:
             yield _count(part, number, line, summed[2], quantity, summed[3])
         elif fate := _FATES.match(line):
             pages += int(fate[2])
-            yield _count(part, number, line, "memory", _UNCORRECTED, str(pages))
+            yield _count(part, number, line, "memory pages", _UNCORRECTED, str(pages))
         elif edac := _EDAC.match(line):
             yield _count(part, number, line, edac[1], _CORRECTED if edac[3] == "Corrected" else _UNCORRECTED, edac[2])
         elif named := _PLACE.match(line):

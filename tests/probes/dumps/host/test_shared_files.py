@@ -55,14 +55,17 @@ def test_a_healthy_cluster_and_one_with_an_unknown_warning() -> None:
             "lfs-OST00{n:02x}-osc-ffff9c0f check error: Resource temporarily unavailable\n",
             "lfs-OST00{n:02x}-osc-ffff9c0f active.\n",
         ),
-        ("import:\n    state: x{n}\n    current_state: EVICTED\n", "import:\n    state: x{n}\n    current_state: FULL\n"),
-        ("     {n}      gpu7     2        3       8       down       quorum node\n", "     {n}   gpu7   2   3   8   active\n"),
-        ("nsd_{n}   nsd   512   12 Yes   Yes   ready   down   system\n", "nsd_{n}  nsd  512  12 Yes  Yes  ready  up  system\n"),
-        ("DISK           FAILED       {n} days ago    disk_down(nsd7)\n", "DISK           HEALTHY      {n} days ago    -\n"),
+        ("import: x{n}\n    current_state: EVICTED\n", "import: x{n}\n    current_state: FULL\n"),
+        ("     {n}      gpu7     2        3       8       down\n", "     {n}   gpu7   2   3   8   active\n"),
+        ("nsd_{n} nsd  512  12 Yes Yes  ready  down  system\n", "nsd_{n} nsd  512  12 Yes Yes  ready  up  system\n"),
+        ("DISK       FAILED       {n} days ago    disk_down(nsd7)\n", "DISK       HEALTHY      {n} days ago    -\n"),
         ("    {n}     Offline         Needs-resync      12\n", "    {n}     Online          Good      12\n"),
         ("Brick n{n}:/data/b1     N/A       N/A        N       N/A\n", "Brick n{n}:/data/b1   49152   0   Y   4711\n"),
         ("  node{n} connection:StandAlone\n", "  node{n} connection:Connected\n"),
-        (" {n}: cs:WFConnection ro:Primary/Unknown ds:UpToDate/DUnknown C r-----\n", " {n}: cs:Connected ro:Primary/Secondary ds:UpToDate/UpToDate C r-----\n"),
+        (
+            " {n}: cs:WFConnection ro:Primary/Unknown ds:UpToDate/DUnknown C r-----\n",
+            " {n}: cs:Connected ro:Primary/Secondary ds:UpToDate/UpToDate C r-----\n",
+        ),
     ],
 )  # fmt: skip
 def test_other_file_systems(sick: str, healthy: str) -> None:
