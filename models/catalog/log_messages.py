@@ -78,7 +78,7 @@ MACROS: Mapping[str, str] = {
         r"(?:(?<![Nn]o )[Ff]ail(?:ed|ure|ing|s)?\b|FAIL(?:ED|URE)?\b|[Uu]nable to|[Cc]annot\b|[Cc]an't\b"
         r"|[Cc]ould(?:n't| not)\b"
         r"|(?<![Nn]o )(?<!out )(?<!0 )(?<!hardware )\b[Ee]rrors?\b"
-        r"(?!=|s?: 0| (?:handl|report|contain|correct|recover|inject|mask|sever|status/mask))"
+        r"(?!=|s?: 0| (?:handl|report|contain|correct|recover|inject|mask|sever|status/mask|Log entr))"
         r"|ERROR\b|[Tt]imed[ -]?out\b|[Tt]ime-?out (?:wait|error|on |for |occur|detect|after|while)|TIMEOUT"
         r"|[Aa]bort(?:ed|ing)\b|[Cc]orrupt|[Ff]atal\b|FATAL\b|[Hh]ang\b|[Hh]ung\b|\bstuck\b|[Oo]fflined?\b|\blost\b"
         r"|[Nn]ot respon|(?:un|non-)responsive|[Oo]verheat|[Oo]ver-?temp|[Oo]verflow|(?<![Nn]o )[Uu]ncorrect)"
