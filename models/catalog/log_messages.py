@@ -26,6 +26,7 @@ PROGRAMS = (
     "fabric",
     "ibdiagnet",
     "shared_files",
+    "switches",
     "cuda",
     "gpu_tests",
     "dcgm",

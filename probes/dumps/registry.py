@@ -88,6 +88,7 @@ READERS: tuple[Reader, ...] = (
     _reader("storage_text", "dumps.host.storage_text:read"),
     _reader("stream", "dumps.benchmarks.stream:read"),
     _reader("superbench", "dumps.benchmarks.superbench:read"),
+    _reader("switch_ports", "dumps.network.switch_ports:read"),
     _reader("sysfs_text", "dumps.host.sysfs_text:read"),
     _reader("windows_links", "dumps.pci.windows_links:read"),
     # the last ones: lists and lines of any words about devices, if they are of no tool

@@ -35,7 +35,7 @@ DUMPS = (
     "mlc mlxlink nccl nccl_json nccl_ras nccl_topo net_json net_tools nic_counters nic_module numactl nvbandwidth "
     "p2p_bandwidth pairwise pciconf perftest rates rdma_tools rocm_copy rocm_smi sensors simple_tools "
     "slurm_nodes smart_log smi_csv smi_nvlink smi_query smi_table smi_topology storage_json storage_text "
-    "stream superbench sysfs_text windows_links device_lists xid_notes device_notes"
+    "stream superbench switch_ports sysfs_text windows_links device_lists xid_notes device_notes"
 )
 KINDS = (
     "Node Package Numa HostBridge Pci Driver Gpu GpuLink GpuPair Net Rdma Port NicPath Gid Nvme Optics Disk Array "
