@@ -75,6 +75,32 @@ def test_other_file_systems(sick: str, healthy: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("sick", "healthy"),
+    [
+        ("  WARNING: VG vg{n} is missing PV Ab12Cd-1111-2222-3333-4444.\n", "  PV Ab12Cd-1111 VG vg{n} lvm2 a--\n"),
+        ("  Couldn't find device with uuid Ab12Cd-1111-2222-33{n}.\n", "  Found device with uuid Ab12Cd-11{n}.\n"),
+        ("  lv{n} vg0  rwi-aor-p- 10.00t  100.00\n", "  lv{n} vg0  rwi-aor--- 10.00t  100.00\n"),
+        ("  lv{n} vg0  Rwi-a-r-r- 10.00t  100.00\n", "  lv{n} vg0  -wi-ao---- 10.00t\n"),
+        ("\tTotal devices {n}\n\t*** Some devices missing\n", "\tTotal devices {n} FS bytes used 1.20TiB\n"),
+        ("\tdevid    {n} size 3TiB used 1TiB path  MISSING\n", "\tdevid    {n} size 3TiB used 1TiB path /dev/sdb\n"),
+        (
+            "       -       0        0        {n}      removed\n",
+            "       1       8       17        {n}      active sync\n",
+        ),
+        (
+            " Node number  Node name  GPFS state\n-------------\n   {n}    gpu7    down\n",
+            " Node number  Node name  GPFS state\n-------------\n   {n}    gpu7    active\n",
+        ),
+        ("lfs-OST00{n:02x}-osc-ffff9c0f inactive.\n", "   {n}    eth0    down\n"),
+    ],
+)
+def test_disks_of_volumes_and_other_states(sick: str, healthy: str) -> None:
+    for number in (1, 3, 17):
+        assert found_in(sick.format(n=number)) == [DEGRADED]
+        assert [one for one in found_in(healthy.format(n=number)) if one[0].startswith("storage")] == []
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "What happens if 3 osds down?\n",
