@@ -84,13 +84,14 @@ def test_other_file_systems(sick: str, healthy: str) -> None:
         ("\tTotal devices {n}\n\t*** Some devices missing\n", "\tTotal devices {n} FS bytes used 1.20TiB\n"),
         ("\tdevid    {n} size 3TiB used 1TiB path  MISSING\n", "\tdevid    {n} size 3TiB used 1TiB path /dev/sdb\n"),
         (
-            "       -       0        0        {n}      removed\n",
+            "       0       8        1        0      active sync\n       -       0        0        {n}      removed\n",
             "       1       8       17        {n}      active sync\n",
         ),
         (
             " Node number  Node name  GPFS state\n-------------\n   {n}    gpu7    down\n",
             " Node number  Node name  GPFS state\n-------------\n   {n}    gpu7    active\n",
         ),
+        (" Node number  Node name  GPFS state\n   {n}    gpu7    unknown\n", " Node number  Node name  GPFS state\n"),
         ("lfs-OST00{n:02x}-osc-ffff9c0f inactive.\n", "   {n}    eth0    down\n"),
     ],
 )
