@@ -25,6 +25,8 @@ KERNEL = ("nvidia", "pci", "processor", "memory", "storage", "files", "network",
 PROGRAMS = (
     "fabric",
     "ibdiagnet",
+    "shared_files",
+    "switches",
     "cuda",
     "gpu_tests",
     "dcgm",
@@ -62,7 +64,7 @@ MACROS: Mapping[str, str] = {
     "disk": r"(?P<disk>[a-z][a-zA-Z0-9-]{1,30})",
     "store": r"(?P<store>(?!loop|ram|zram|sr[0-9]|fd[0-9])[a-z][a-zA-Z0-9_.-]{0,29}[a-zA-Z0-9_])",
     "array": r"(?P<array>md[0-9_][a-zA-Z0-9_]{0,20})",
-    "net": r"(?P<net>[a-zA-Z][\w.-]{0,20})",
+    "net": r"(?P<net>[a-zA-Z](?:[\w.-]{0,19}\w)?)",
     "rdma": r"(?P<rdma>[a-zA-Z][\w.-]{1,30})",
     "service": r"(?P<service>[a-zA-Z][\w@.-]{1,60})",
     "event": r"\{[0-9]{1,20}\}",  # number of an event of amdgpu's RAS
@@ -77,7 +79,7 @@ MACROS: Mapping[str, str] = {
         r"(?:(?<![Nn]o )[Ff]ail(?:ed|ure|ing|s)?\b|FAIL(?:ED|URE)?\b|[Uu]nable to|[Cc]annot\b|[Cc]an't\b"
         r"|[Cc]ould(?:n't| not)\b"
         r"|(?<![Nn]o )(?<!out )(?<!0 )(?<!hardware )\b[Ee]rrors?\b"
-        r"(?!=|s?: 0| (?:handl|report|contain|correct|recover|inject|mask|sever|status/mask))"
+        r"(?!=|s?: 0| (?:handl|report|contain|correct|recover|inject|mask|sever|status/mask|Log entr))"
         r"|ERROR\b|[Tt]imed[ -]?out\b|[Tt]ime-?out (?:wait|error|on |for |occur|detect|after|while)|TIMEOUT"
         r"|[Aa]bort(?:ed|ing)\b|[Cc]orrupt|[Ff]atal\b|FATAL\b|[Hh]ang\b|[Hh]ung\b|\bstuck\b|[Oo]fflined?\b|\blost\b"
         r"|[Nn]ot respon|(?:un|non-)responsive|[Oo]verheat|[Oo]ver-?temp|[Oo]verflow|(?<![Nn]o )[Uu]ncorrect)"

@@ -24,6 +24,7 @@ def _reader(name: str, target: str) -> Reader:
 READERS: tuple[Reader, ...] = (
     _reader("amd_smi", "dumps.amd.amd_smi:read"),
     _reader("arrays_text", "dumps.host.arrays_text:read"),
+    _reader("bonding", "dumps.network.bonding:read"),
     _reader("bug_report", "dumps.nvidia.bug_report:read"),
     _reader("cpu_text", "dumps.host.cpu_text:read"),
     _reader("cuda_bandwidth", "dumps.benchmarks.cuda_bandwidth:read"),
@@ -87,6 +88,7 @@ READERS: tuple[Reader, ...] = (
     _reader("storage_text", "dumps.host.storage_text:read"),
     _reader("stream", "dumps.benchmarks.stream:read"),
     _reader("superbench", "dumps.benchmarks.superbench:read"),
+    _reader("switch_ports", "dumps.network.switch_ports:read"),
     _reader("sysfs_text", "dumps.host.sysfs_text:read"),
     _reader("windows_links", "dumps.pci.windows_links:read"),
     # the last ones: lists and lines of any words about devices, if they are of no tool

@@ -25,7 +25,10 @@ _BEHIND = (  # "the GPU is lost, not detected by nvidia-smi" says the fault agai
     r"|now|already|since)[ ]){0,3}(?:cleared|resolved|fixed|repaired)\b"
 )
 _WITHIN = rf"[:=?|][ \t]{{0,8}}({_STATE})[ .|)]{{0,4}}$"  # in what was matched
-_ENDS = r"[.?!](?=[\s\"'`*)]|$)|[\u3002\uff01\uff1f]|\n|\|(?! grep| ?(?:no|none|false|never|0|not \w{2,12}) ?\|)"
+_ENDS = (
+    r"[.?!](?=[\s\"'`*)]|$)|\?(?=[A-Z][a-z])|[\u3002\uff01\uff1f]|\n"
+    r"|\|(?! grep| ?(?:no|none|false|never|0|not \w{2,12}) ?\|)"
+)
 _CLAUSE = (
     r";|[,:]\s|[\uff0c\uff1b\uff1a]|\s[-\u2013\u2014]+\s|\u2014|\b(?:but|and yet|while|whereas|although|though|because"
     r"|since|so that|therefore|and (?:the|it|we|all|its|every))\b"
@@ -68,6 +71,7 @@ _USUAL = (
 )
 _OVER = (
     r"(?<![\w-])(?:(?<!it )(?<!they )(?<!what )used to|brought (?:it|them) back|got (?:it|them) back"
+    r"|(?:after|since) (?:we|i) (?:raised|lowered|set|enlarged|increased)\b[^.;]{0,40}\b(?:works?|fine|ok|gone)"
     r"|no longer (?:flap|fail|drop|happen|occur|see|reproduc|throttl|report)\w{0,3}|not any ?more|after correcting"
     r"|it works|fixed(?! (?:only )?in \d)|solved|resolved|repaired|replaced|cured|ended (?:that|this|it)"
     r"|re-?seat(?:ed|ing)(?= (?:it|the)\b)(?=[^.]{0,40}\b(?:and|now|back)\b)|previously|formerly|recovered"
@@ -102,7 +106,9 @@ _DENIED = (  # the first words of a sentence: an instruction, the title of a com
     r"|when [\w ]{2,30} is (?:enabled|disabled|set|not supported))\b"
 )
 _ASKS = (  # the first word of a question about a fault. "Only 7 of 8 GPUs show up, any help?" states one
-    r"[\s*>-]{0,8}(?:is|are|was|were|does|do|did|can|could|should|would|will|has|have|how|what|which|who|where"
+    r"[\s*>-]{0,8}(?:(?:specifically|also|and|so|or|then|next|finally|in particular|more precisely|second(?:ly)?"
+    r"|first(?:ly)?|in other words),? ){0,2}(?:is|are|was|were|does|do|did|can|could|should|would|will|has|have|how"
+    r"|what|which|who|where"
     r"|why (?:do|does|would|should|can|will)\b[^?]{0,80}\bwhen\b"
     r"|(?:for|on|in|from|with|at) (?:what|which)|when (?:is|are|do|does|did|will)|perhaps|maybe|possibly|ist|sind"
     r"|kann|gibt)(?![\w-])"

@@ -29,13 +29,13 @@ MEASURING = "collective device_memory disk_read host_copy host_memory peer_copy 
 DRIVER = "nvml nvml_drain nvml_live nvml_serials nvml_traffic nvml_use nvml_wiring"
 PROBED = "host_copy peer_copy device_memory host_memory port_loopback collective disk_read"
 DUMPS = (
-    "amd_smi arrays_text bug_report cpu_text cuda_bandwidth dcgm dcgm_metrics dmon environment fabric_errors "
-    "fabric_log fabtests fi_info fio gds gpu_burn gpu_copy gpustat host_text hwloc_text hwloc_xml ib_fabric "
-    "imex iperf kernel_text known_tools kubernetes_node lshw lspci lspci_records lspci_tree memory_errors "
+    "amd_smi arrays_text bonding bug_report cpu_text cuda_bandwidth dcgm dcgm_metrics dmon environment "
+    "fabric_errors fabric_log fabtests fi_info fio gds gpu_burn gpu_copy gpustat host_text hwloc_text hwloc_xml "
+    "ib_fabric imex iperf kernel_text known_tools kubernetes_node lshw lspci lspci_records lspci_tree memory_errors "
     "mlc mlxlink nccl nccl_json nccl_ras nccl_topo net_json net_tools nic_counters nic_module numactl nvbandwidth "
     "p2p_bandwidth pairwise pciconf perftest rates rdma_tools rocm_copy rocm_smi sensors simple_tools "
     "slurm_nodes smart_log smi_csv smi_nvlink smi_query smi_table smi_topology storage_json storage_text "
-    "stream superbench sysfs_text windows_links device_lists xid_notes device_notes"
+    "stream superbench switch_ports sysfs_text windows_links device_lists xid_notes device_notes"
 )
 KINDS = (
     "Node Package Numa HostBridge Pci Driver Gpu GpuLink GpuPair Net Rdma Port NicPath Gid Nvme Optics Disk Array "

@@ -23,6 +23,8 @@ _PACKAGE = 0.94
 _NODE = 0.75
 _SAME = 0.97
 _AGREE = 3
+# A GPU of a Grace machine has eight nodes. They are empty unless its instances (MIG) have memory.
+_MOST_NODES = 8
 _GUEST = "a hypervisor decides how much memory a virtual machine has"
 _ALIKE = "equal memory in all packages: each may lack the same modules"
 
@@ -56,6 +58,33 @@ def memory(snapshot: Snapshot, node: Numa) -> Iterator[Finding]:
         unit="bytes",
         basis=COHORT if low.usual else None,
         expected_source=low.source,
+        cause="memory modules missing, failed at boot, or in the wrong sockets",
+        evidence=cited(node, "memory"),
+    )
+
+
+def may_be_empty(snapshot: Snapshot, node: Numa) -> bool:
+    """Select nodes of dumps that do not show their CPUs. Nodes that linkgauge reads itself have known CPUs."""
+    return snapshot.origin == "dumps" and node.cpus is None
+
+
+def empty(snapshot: Snapshot, node: Numa) -> Iterator[Finding]:
+    """Of a few NUMA nodes with unknown CPUs, this one has no memory: firmware shows no such node without CPUs."""
+    every = list(snapshot.of(Numa).values())
+    filled = [one.memory for one in every if one.memory]
+    if node.memory != 0 or not filled or len(every) > _MOST_NODES:
+        return
+    yield Finding(
+        code="numa-memory-missing",
+        severity="warning",
+        confidence="likely",
+        subject=node.key,
+        message=f"{node.key} has no memory, {len(filled)} of {len(every)} NUMA nodes have {as_bytes(median(filled))}",
+        expected=median(filled),
+        observed=0,
+        unit="bytes",
+        basis=COHORT,
+        expected_source=f"median of {len(filled)} other NUMA nodes",
         cause="memory modules missing, failed at boot, or in the wrong sockets",
         evidence=cited(node, "memory"),
     )
@@ -141,4 +170,7 @@ def numa_claims(snapshot: Snapshot) -> Iterator[Claim]:
         )
 
 
-RULES = (Rule("numa-memory-missing", Numa, ("cpus", "memory"), memory, has_cpus),)
+RULES = (
+    Rule("numa-memory-missing", Numa, ("cpus", "memory"), memory, has_cpus),
+    Rule("numa-memory-missing", Numa, ("memory",), empty, may_be_empty),
+)

@@ -205,8 +205,9 @@ def _stretches(text: str, readers: Sequence[Reader]) -> Iterator[_Stretch]:
     begin = line = 0
     last: Reader | None = None
     for start, number, reader in _marks(text, tuple(readers)):
-        if reader is None and last is None and _RULED.match(text, text.rfind("\n", 0, max(start - 1, 0)) + 1):
-            continue  # the rule below the heading of a table that no reader knows
+        before = text.rfind("\n", 0, max(start - 1, 0)) + 1
+        if reader is None and (last is None or begin == before) and _RULED.match(text, before):
+            continue  # the rule below the heading of a table
         if reader is None or reader is not last:
             yield _Stretch(last, begin, start, line)
             begin, line, last = start, number, reader

@@ -19,7 +19,7 @@ _ROWS: Mapping[str, str] = {
     "turbostat": r"turbostat(?: version|: )|(?:\S{1,20}[ \t]{1,8}){1,6}Avg_MHz[ \t]{1,8}Busy%[ \t]"
     r"|cpu\d{1,4}: (?:MSR_|cpufreq (?:driver|governor): |POLL: |EPB: )|CPUID\(\d{1,10}\): ",
     "numastat": r"(?:[ ]{8,60}node\d{1,3})+[ \t]*$|(?:numa_hit|numa_miss|numa_foreign|interleave_hit|other_node)[ ]+\d"
-    r"|Per-node (?:process|system) memory usage|Per-node numastat info",
+    r"|Per-node process memory usage|Per-node numastat info",
     "/proc/meminfo": r"(?:MemTotal|MemAvailable|HugePages_Total|AnonHugePages):[ ]{1,20}\d",
     "free": r"[ ]{5,30}total[ ]{2,20}used[ ]{2,20}free|Mem:[ ]{2,20}[\d.]{1,12}[KMGT]?i?[ ]{2,20}[\d.]",
     "iostat": r"avg-cpu:[ ]{1,4}%user|Device:?[ ]{2,30}(?:r/s|rrqm/s|tps)[ ]",

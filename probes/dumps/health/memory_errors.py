@@ -39,13 +39,15 @@ _CORRUPTED = re.compile(r"[ \t]*HardwareCorrupted:[ ]+(\d{1,12}) kB")
 _OTHERS = re.compile(
     r"[ \t]*((?:MCE|PCIe AER|Disk|Extlog|ARM processor|Devlink)[\w ]{0,20} (?:summary|events|errors)):?[ \t]*$"
 )
+# "Memory failure events summary" of ras-mc-ctl: pages that the kernel gave up after an uncorrected error
+_FATES = re.compile(r"[ \t]{1,16}(Recovered|Failed|Delayed|Ignored) errors: (\d{1,12})[ \t]*$")
 _CORRECTED, _UNCORRECTED, _DAILY = "ce_count", "ue_count", "ce_count_day"
 
 
 def read(part: Part) -> Iterator[Record]:
     """Counters of corrected and uncorrected errors of each module, and of the whole memory if there are none."""
     place = kind = ""
-    table = False
+    table, pages = False, 0
     for number, line in part.lines():
         if _HEADING.match(line):
             table = True
@@ -57,6 +59,9 @@ def read(part: Part) -> Iterator[Record]:
         elif summed := _SUMMED.match(line):
             quantity = _CORRECTED if summed[1] == "Corrected" else _UNCORRECTED
             yield _count(part, number, line, summed[2], quantity, summed[3])
+        elif fate := _FATES.match(line):
+            pages += int(fate[2])
+            yield _count(part, number, line, "memory pages", _UNCORRECTED, str(pages))
         elif edac := _EDAC.match(line):
             yield _count(part, number, line, edac[1], _CORRECTED if edac[3] == "Corrected" else _UNCORRECTED, edac[2])
         elif named := _PLACE.match(line):

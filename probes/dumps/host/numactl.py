@@ -1,5 +1,5 @@
-"""numactl --hardware: NUMA nodes, their CPUs, memory and distances (numactl.c of
-https://github.com/numactl/numactl).
+"""numactl --hardware: NUMA nodes, their CPUs, memory and distances; numastat -m: their memory (numactl.c and numastat.c
+of https://github.com/numactl/numactl).
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from ....models.facts.records import Evidence, NotChecked, Record
 from ....models.facts.units import MIB
 from ..core.part import Part
 
-BEGIN = r"^[ \t]*(?:available: [0-9]{1,4} nodes? \(|node [0-9]{1,4} (?:cpus:|size:)|node distances:)"
+_TABLE = r"[ ]{8,60}Node [0-9]{1,4}(?:[ ]{2,40}Node [0-9]{1,4}){0,60}(?:[ ]{2,40}Total)?[ \t]*$"
+BEGIN = (
+    r"^(?:[ \t]*(?:available: [0-9]{1,4} nodes? \(|node [0-9]{1,4} (?:cpus:|size:)|node distances:"
+    rf"|Per-node system memory usage \()|{_TABLE})"
+)
+_COLUMNS = re.compile(_TABLE)
+_TOTALS = re.compile(r"[ \t]*MemTotal((?:[ ]{1,40}[0-9]{1,10}\.[0-9]{2}){1,62})[ \t]*$")
 _CPUS = re.compile(r"[ \t]*node ([0-9]{1,4}) cpus:((?:[ ][0-9]{1,10})*)[ \t]*$")
 _SIZE = re.compile(r"[ \t]*node ([0-9]{1,4}) size: ([0-9]{1,12}) MB[ \t]*$")
 _HEADING = re.compile(r"[ \t]*node((?:[ ]+[0-9]{1,4})+)[ \t]*$")
@@ -30,6 +36,7 @@ def read(part: Part) -> Iterator[Record]:
     """A `Numa` per node. An older numactl omits the distances to nodes without memory."""
     nodes: dict[str, Numa] = {}
     columns: list[str] = []
+    listed: list[str] = []
     available = rows = 0
     for number, line in part.lines():
         if len(line) < _SHORTEST or len(line) > _LONGEST:
@@ -43,6 +50,11 @@ def read(part: Part) -> Iterator[Record]:
                 yield _damaged(f"numa{int(found[1])}", cite().source)
         elif found := _SIZE.match(line):
             _add(nodes, found[1], {"memory": cite()}, Numa(key="", memory=int(found[2]) * MIB))
+        elif _COLUMNS.match(line):
+            listed = re.findall(r"[0-9]+", line)
+        elif (found := _TOTALS.match(line)) and listed:
+            for node, size in zip(listed, found[1].split(), strict=False):
+                _add(nodes, node, {"memory": cite()}, Numa(key="", memory=int(float(size) * MIB)))
         elif found := _HEADING.match(line):
             columns, rows = found[1].split(), 0
         elif found := _AVAILABLE.match(line):

@@ -13,6 +13,7 @@ from ....models.facts.records import Evidence, NotChecked, Record
 from ....models.facts.units import GIB, KIB, MIB
 from ...storage.mounts import is_job_storage
 from ..core.part import Part
+from ..lines.flattened_mdstat import FLAT, lines_of
 
 BEGIN = (
     r"^[ \t]*(?:Filesystem[ ]+(?:Type[ ]+)?(?:(?:1K|1M|1G|1024)-blocks|Size)[ ]+Used[ ]|NAME[ ]+MAJ:MIN[ ]+RM[ ]"
@@ -20,7 +21,7 @@ BEGIN = (
     r"(?:Cntlid[ ]{1,8})?SN[ ]{2,40}MN[ ]|NAME[ ]+(?:FSTYPE|ALIGNMENT|DISC-ALN|SIZE|TYPE|KNAME|MODEL|ROTA)[ ]|"
     r"Personalities :(?: \[|$)|md[0-9_]{1,6} : (?:in)?active "
     r"|\S{1,200} on /\S{0,200} type [a-z0-9._]{1,30} \(r[wo]\b"
-    r"|\S{1,200} /\S{0,200} [a-z0-9._]{1,30} r[wo](?:,\S*)? [0-9] [0-9]$)"
+    rf"|\S{{1,200}} /\S{{0,200}} [a-z0-9._]{{1,30}} r[wo](?:,\S*)? [0-9] [0-9]$|{FLAT})"
 )
 # A row of df -h without its heading; the second line of an array in mdstat.
 ANY_LINE = (
@@ -69,7 +70,8 @@ def read(part: Part) -> Iterator[Record]:
     records: list[Record] = []
     for number, line in part.lines():
         if 5 < len(line) <= _LONGEST:
-            records += reading.line(line, partial(part.cite, number, line))
+            for one in lines_of(line):
+                records += reading.line(one, partial(part.cite, number, line))
     yield from reading.clear(records)
     yield from reading.arrays.values()
 

@@ -38,6 +38,7 @@ _LOGGED = re.compile(
     r"|[a-z][\w-]{1,30} [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: )"
 )
 _REST = re.compile(r"[ \t]{0,8}(?![a-z]{2,8}\d[\w/.-]{0,30}: )[\w\[({\"'<-](?![_=*-]{2})")  # no rule, fence or row
+_REMARK = re.compile(r"[ ]{2,40}(?:# |<-|//)")  # of a person at the end of a line, which is complete then
 _NARROWEST_MAIL = 66  # columns
 _COMMENT = re.compile(r"[ \t]{0,40}(?:#|//|>|\*|--)[ \t](?=[A-Za-z\"'`(])")  # of a program, or a quote
 _WIDEST_COMMENT = 124  # columns
@@ -104,6 +105,7 @@ def _logged(lines: Sequence[str], end: str = "") -> Iterator[Joined]:
         is_open = is_open or _LOGGED.match(line) is not None
         is_open = is_open and quotes[number] == quotes[number + 1] and len(lines[number]) <= _WIDEST_PROSE
         is_open = is_open and _REST.match(following) is not None and not _LOGGED.match(following)
+        is_open = is_open and not _REMARK.search(line)
         if is_open:
             broken.add(number)
     width = max((len(lines[number]) for number in broken), default=0)

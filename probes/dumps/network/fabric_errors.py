@@ -1,7 +1,8 @@
 """Error counters of ports in one line: ibqueryerrors of infiniband-diags, and `rdma statistic` of iproute2.
 
 ibqueryerrors(8) prints the counters that exceed its thresholds, of all ports of a fabric: adapters and switches. A port
-has the name of its node and its number. `rdma statistic show link` (rdma-statistic(8)) prints the counters of the
+has the name of its node and its number. The older ibcheckerrors (ibcheckerrs.in) has a line for each counter, with the
+local identifier of the port. `rdma statistic show link` (rdma-statistic(8)) prints the counters of the
 hardware (/sys/class/infiniband/DEVICE/ports/PORT/hw_counters). The reader does not store GUIDs.
 """
 
@@ -22,6 +23,7 @@ _BRACKETS = rf"(?:\[\w{{4,40}} == [0-9]{{1,20}}{_SHORT}\][ \t]{{0,4}})"
 _PORT_LINE = rf"(?:GUID 0x[0-9a-f.]{{1,18}} )?port (?:[0-9]{{1,3}}|ALL):[ \t]{{1,8}}{_BRACKETS}"
 BEGIN = (
     rf"^[ \t]*(?:Errors for (?:0x[0-9a-f]{{4,16}} )?\"|{_PORT_LINE}"
+    rf"|#warn: counter \w{{4,40}} = [0-9]"
     rf"|(?:link )?{_NAME}/[0-9]{{1,3}} (?:rx_write_requests|rx_read_requests|active_pds|tx_bytes) [0-9])"
 )
 LINES = True
@@ -29,6 +31,10 @@ _NODE = re.compile(r"Errors for (?:(?P<guid>0x[0-9a-f]{4,16}) )?\"(?P<name>[^\"\
 _PORT = re.compile(r"(?:GUID (?P<guid>0x[0-9a-f.]{1,18}) )?port (?P<port>[0-9]{1,3}|ALL): ")
 _COUNTER = re.compile(rf"\[(?P<name>\w{{4,40}}) == (?P<value>[0-9]{{1,20}}){_SHORT}\]")
 _LINK = re.compile(rf"(?:link )?(?P<device>{_NAME})/(?P<port>[0-9]{{1,3}}) (?P<rest>[a-z]\w{{2,40}} [0-9].*)")
+_WARNED = re.compile(
+    r"#warn: counter (?P<name>\w{4,40}) = (?P<value>[0-9]{1,20})[ \t]{1,40}\(threshold [0-9]{1,9}\)"
+    r"[ \t]{1,8}lid (?P<lid>[0-9]{1,6})(?: port (?P<port>[0-9]{1,3}))?(?![0-9])"
+)
 _PAIR = re.compile(r"([a-z]\w{2,40}) ([0-9]{1,20})(?![0-9])")
 # Names of ibqueryerrors (libibmad, fields.c) of the present and of older versions, and those of /sys
 _QUANTITIES = {
@@ -75,6 +81,10 @@ def read(part: Part) -> Iterator[Record]:
             key = f"{link['device']}/{int(link['port'])}"
             counters = [(name, value) for name, value in _PAIR.findall(link["rest"]) if name in _HARDWARE]
             _add(part, found, counted, key, counters, number, line)
+        elif warned := _WARNED.search(line):
+            if (quantity := _QUANTITIES.get(warned["name"])) and warned["port"]:
+                key = f"lid{int(warned['lid'])}/{int(warned['port'])}"
+                _add(part, found, counted, key, [(quantity, warned["value"])], number, line)
         elif port := _PORT.search(line):
             guid = guid or port["guid"]
             if port["guid"] not in (None, guid):  # the line that names its node is missing

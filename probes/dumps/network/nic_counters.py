@@ -21,7 +21,7 @@ from ..core.part import Part
 _PHY = r"[rt]x_(?:crc_errors|symbol_err|pcs_symbol_err|err_lane_\d|corrected_bits|discards|bytes|packets)_phy"
 _ETHTOOL = (
     _PHY,
-    "link_down_events_phy",
+    "link_down_events(?:_phy)?|lsc_int",
     r"(?:port\.)?rx_crc_errors?(?:\.nic)?",
     "rx_fcs_err(?:_frame)?s|rx_fcs_errors",
     r"[rt]x_(?:pause_(?:frames|ctrl_phy)|prio\d_pause)",
@@ -55,6 +55,7 @@ _NEW = re.compile(
 _FILE = re.compile(r"(?:^|/)ethtool_-S_([A-Za-z][\w-]{0,30})$")  # file names of sosreports
 _LANE = re.compile(r"rx err lane (\d) phy")
 _VALUE = re.compile(r"(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20}(?:,[0-9]{3})*(?:\s.*)?)")
+_CHANGES = "lsc int"  # igb, ixgbe: interrupts for a changed link, one for each down and one for each up
 _QUANTITIES = {
     "rx crc errors phy": "rx_crc_errors",
     "rx crc errors": "rx_crc_errors",
@@ -67,6 +68,8 @@ _QUANTITIES = {
     "rx pcs symbol err phy": "rx_symbol_errors",
     "rx corrected bits phy": "rx_corrected_bits",
     "link down events phy": "link_downed",
+    "link down events": "link_downed",
+    _CHANGES: "link_downed",
     "rx bytes phy": "rx_bytes",
     "rx packets phy": "rx_packets",
     "rx discards phy": "rx_drops",
@@ -184,4 +187,5 @@ def _counter(line: str) -> tuple[str, str, float] | None:
     if quantity is None:
         return None
     count = float(number(value))
+    count = count // 2 if name == _CHANGES else count
     return (name, "rx_bytes", count * _WORD) if quantity == "port_rcv_data" else (name, quantity, count)

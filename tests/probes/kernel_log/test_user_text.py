@@ -89,7 +89,8 @@ NAMES = [PORT, "Xid (1b:00): 79", "Xid 79 (1b:00)", "NMI: IOCK error", "PROCHOT 
 # Rows of the catalog that programs write into the journal, not the kernel: text files contain them.
 PROGRAMS = {
     "rasdaemon-mce", "mdadm-event", "mdadm-rebuild-finished", "opensm-port-down", "opensm-subnet-up",
-    "smartd-attribute", "smartd-critical", "zed-device-online", "zed-device-state", "zfs-vdev-faulted",
+    "smartd-attribute", "smartd-critical", "smartd-error-log", "zed-device-online", "zed-device-state",
+    "zfs-vdev-faulted",
 }  # fmt: skip
 
 

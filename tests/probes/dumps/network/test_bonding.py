@@ -1,0 +1,45 @@
+"""Members of bonds whose links failed: /proc/net/bonding, counters of ethtool, and the log of older kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.texts import found_in, report_of
+
+MEMBERS = ("eth2", "ens1f1np1", "enp65s0f0")
+PROC = (
+    "Ethernet Channel Bonding Driver: v{v}\n\nBonding Mode: fault-tolerance (active-backup)\nMII Status: up\n\n"
+    "Slave Interface: eth9\nMII Status: up\nLink Failure Count: 0\n\n"
+    "Slave Interface: {member}\nMII Status: up\nLink Failure Count: {n}\nPermanent HW addr: 02:00:00:00:00:02\n"
+)
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+@pytest.mark.parametrize("version", ["2.6.1 (October 29, 2004)", "3.7.1 (April 27, 2011)", "6.8.0-45-generic"])
+def test_a_member_that_failed_often_flaps(member: str, version: str) -> None:
+    for count in (11, 12, 640):
+        assert found_in(PROC.format(v=version, member=member, n=count)) == [("nic-port-flapping", "warning", member)]
+    for count in (0, 1, 4):
+        assert found_in(PROC.format(v=version, member=member, n=count)) == []
+
+
+@pytest.mark.parametrize("driver", ["bonding: ", "", "kernel: bonding: "])
+@pytest.mark.parametrize("end", [".", ", 10000 Mbps full duplex", "\n", ".\n\nAny idea?\n"])
+def test_a_member_that_came_up_again_is_not_down(driver: str, end: str) -> None:
+    for member in MEMBERS:
+        down = f"{driver}bond0: link status definitely down for interface {member}, disabling it\n"
+        up = f"{driver}bond0: link status definitely up for interface {member}{end}"
+        assert ("nic-port-down", "warning", member) in found_in(down)
+        assert not [one for one in report_of(down + up).findings if one.severity != "info"]
+
+
+@pytest.mark.parametrize("changes", [22, 115, 9001])
+def test_changes_of_a_link_in_the_counters_of_a_driver(changes: int) -> None:
+    text = f"# ethtool -S eth{{}} | grep lsc_int\n     lsc_int: {changes}\n"
+    for number in (2, 11):
+        found = found_in(text.format(number))
+        assert found == [("nic-port-flapping", "warning", f"eth{number}")]
+    assert found_in("# ethtool -S eth2 | grep lsc_int\n     lsc_int: 3\n") == []
+    assert found_in("# ethtool -S eth2\nNIC statistics:\n     link_down_events: 48\n") == [
+        ("nic-port-flapping", "warning", "eth2")
+    ]
