@@ -64,8 +64,10 @@ def memory(snapshot: Snapshot, node: Numa) -> Iterator[Finding]:
 
 
 def may_be_empty(snapshot: Snapshot, node: Numa) -> bool:
-    """Select nodes of dumps that do not show their CPUs. Nodes that linkgauge reads itself have known CPUs."""
-    return snapshot.origin == "dumps" and node.cpus is None
+    """Select nodes of dumps that do not show their CPUs, beside others: one alone shows nothing. Nodes that linkgauge
+    reads itself have known CPUs.
+    """
+    return snapshot.origin == "dumps" and node.cpus is None and len(snapshot.of(Numa)) > 1
 
 
 def empty(snapshot: Snapshot, node: Numa) -> Iterator[Finding]:
