@@ -109,7 +109,7 @@ def _head(lines: Sequence[str], place: int, free: int) -> re.Match[str] | None:
 def _is_headline(head: re.Match[str]) -> bool:
     """Whether the words of a line are those of one device, not of prose about it."""
     if _COMMAND.fullmatch(head["before"]):
-        return bool(_OPTIONS.fullmatch(head["rest"]))
+        return head["rest"].startswith("`") or bool(_OPTIONS.fullmatch(head["rest"]))  # a command in a sentence
     before, rest = _LABEL.sub("", _SLOT.sub("", head["before"])), head["rest"]
     if _NOTHING.fullmatch(before) and (_NOTHING.fullmatch(rest) or _class(rest)):
         return True
