@@ -220,7 +220,7 @@ def _compare(text: str, kind: str, one: _Quantity, other: _Quantity) -> Numbers 
     elif not _compiled(_WANTED).search(between):
         if _compiled(_WANTED).search(before) and not _is_less(kind, one, other):
             have, want = other, one
-        elif not _compiled(_WANTED).search(behind):
+        elif not (said := _compiled(_WANTED).search(behind)) or said[0].lower().startswith("on a"):
             return None
     return _result(have, want) if _is_less(kind, have, want) else None
 

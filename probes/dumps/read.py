@@ -18,7 +18,6 @@ from ..host.host import Host, Unreadable
 from ..kernel_log.messages import catalog, find_messages
 from ..kernel_log.patterns import event_of
 from ..parsing.parsers import shown
-from ..parsing.sentences import device
 from .benchmarks.nccl_commands import read_commands
 from .core.bare_rows import bare_rows
 from .core.clean import clean
@@ -130,15 +129,15 @@ def _quoted(name: str, text: str, at: float, known: Iterable[Record]) -> Iterato
     if not (quotes := with_spans_as_lines(text)):
         return
     cited = set(chain.from_iterable(map(sources, known)))
-    lines, part = text.split("\n"), None
-    for one in _records(name, quotes[0], at, quotes[1]):
-        places = {source.rpartition(":")[2].partition(".")[0] for source in sources(one) if source}
+    first = None
+    for one in _records(name, quotes.text, at, quotes.origin):
+        places = {int(source.rpartition(":")[2].partition(".")[0]) for source in sources(one) if source}
         if isinstance(one, Fact) and not isinstance(one, Event) and not {f"{name}:{place}" for place in places} & cited:
-            number = device(lines[int(min(places)) - 1], "gpu") if places and one.key == NAMELESS else None
-            part = part or min(places, default=None)
-            yield replace(one, key=f"gpu{number}") if number else one
-    if part:
-        why = f"line {part}: values in a sentence are a part of an output"
+            gpu = quotes.gpus.get(min(places) - 1) if places and one.key == NAMELESS else None
+            first = first or min(places, default=None)
+            yield replace(one, key=gpu) if gpu else one
+    if first:
+        why = f"line {first}: values in a sentence are a part of an output"
         yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=why, how=HOW)
 
 

@@ -1,20 +1,27 @@
 """Messages of drivers that people quote without what the driver writes before them: "`GPU reset end with ret = -62`".
 
-In a sentence such a message counts if the sentence states that it was logged: not as a condition, and not as over.
+Such a message is a line of its own, perhaps behind its time, or a sentence says that it was logged.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from ...models.catalog.log_messages import Entry, message, quoted
-from ..parsing.sentences import is_prose, is_stated, sentences
+from ..parsing.quotes import blinded, is_source, is_witnessed
 from .messages import Found, Needles, present
 from .said import subject_in
 
 _LONGEST = 2000  # characters of a line
+_OF_GPUS = ("nvidia", "amdgpu")  # files whose messages are about GPUs, also if they name none
 _MARKS = "`\"'"
-_KINDS = {"rm": "gpu"}  # what a sentence calls the subject of a row
+# What a log writes before its messages; marks of a list or a quote; or words and a colon: "Found in the log: "
+_BEFORE = re.compile(
+    r"[ \t>|*-]{0,12}(?:\[[ ]{0,8}[\d.]{3,20}\][ ]{0,2}|(?=[\w:.+-]*\d\d)[\w:.+-]{8,40}[ ](?:\S{1,60}[ ])?)?"
+    r"(?:kernel:[ ]{0,2})?(?:GPU[ ]?\d{1,2}:?[ ])?"
+    r"|[A-Za-z][\w ]{0,20} (?:in|from|of|by|the|is|are) [\w ]{0,40}:[ ]{1,2}"
+)
 
 
 def find_quoted(text: str, catalog: Needles[Entry], known: Sequence[Found]) -> list[Found]:
@@ -33,22 +40,20 @@ def _find(text: str, entry: Entry, taken: set[int]) -> Iterator[Found]:
         found = short.search(text, start, end) if start not in taken and end - start < _LONGEST else None
         if found and _is_stated(text[start:end], found.start() - start, found.end() - start):
             kind = message(entry.name).subject
-            subject = subject_in(text[start:end], found.start() - start, found.end() - start, _KINDS.get(kind, kind))
+            kind = "gpu" if entry.file in _OF_GPUS and kind in ("rm", "node") else kind
+            subject = subject_in(text[start:end], found.start() - start, found.end() - start, kind)
             yield Found(found.start(), found.end(), entry.name, subject)
         place = text.find(entry.needle, end)
 
 
 def _is_stated(line: str, start: int, end: int) -> bool:
-    """Whether a line that is a sentence states the message from `start` to `end`. Lines that begin with it do."""
+    """Whether a line is the message from `start` to `end`, or a sentence that says that it was logged."""
+    if is_source(line):
+        return False
+    if _BEFORE.fullmatch(line[:start]):
+        return "|" not in line[end:]
     begin, until = _span(line, start, end)
-    blind = f"{line[:begin]}{'x' * (until - begin)}{line[until:]}"
-    if not line[:start].strip(" \t>|*-") or not is_prose(blind):
-        return True
-    for first, said in sentences(blind):
-        if first <= begin < first + len(said):
-            place = begin - first, until - first
-            return is_stated(said, place, place)
-    return False
+    return is_witnessed(blinded(line, [(begin, until)]), begin, until)
 
 
 def _span(line: str, start: int, end: int) -> tuple[int, int]:

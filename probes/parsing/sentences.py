@@ -71,9 +71,11 @@ _USUAL = (
 )
 _OVER = (
     r"(?<![\w-])(?:(?<!it )(?<!they )(?<!what )used to|brought (?:it|them) back|got (?:it|them) back"
-    r"|(?:after|since) (?:we|i) (?:raised|lowered|set|enlarged|increased)\b[^.;]{0,40}\b(?:works?|fine|ok|gone)"
+    r"|(?:after|since) (?:we|i) (?:raised|lowered|set|enlarged|increased)\b"
+    r"(?:(?!\b(?:not|no|nothing|nobody|only|without)\b|n['\u2019]t\b)[^.;]){0,40}\b(?:works?|fine|ok)"
     r"|no longer (?:flap|fail|drop|happen|occur|see|reproduc|throttl|report)\w{0,3}|not any ?more|after correcting"
-    r"|it works|fixed(?! (?:only )?in \d)|solved|resolved|repaired|replaced|cured|ended (?:that|this|it)"
+    r"|it works|(?:has|have) (?:worked|run) (?:for|since)|fixed(?! (?:only )?in \d)"
+    r"|solved|resolved|repaired|replaced|cured|ended (?:that|this|it)"
     r"|re-?seat(?:ed|ing)(?= (?:it|the)\b)(?=[^.]{0,40}\b(?:and|now|back)\b)|previously|formerly|recovered"
     r"|swapped(?! (?:with|two|in|into|cables))|went away|cleared|stopped|(?:up|works?|fine|ok|okay|back|healthy"
     r"|normal|free|plugged in) (?:now|again)|(?:is|are|was|were|came|went) back(?! (?:as|with|without|an?|one|two"
@@ -120,6 +122,8 @@ _NOT_AT_END = (
     rf"|logged))[ .|)]{{0,4}}$"
 )
 _WHY = (  # questions of people who have the fault
+    r"(?:is|are) (?:it|this) (?:normal|expected|usual|ok(?:ay)?) that\b"
+    r"|how (?:do|can|could) (?:i|we) (?:get|bring|fix|recover|restore|repair)\b[^?]{0,60}\b(?:which|that)\b|"
     r"(?<!\w)(?:why|any (?:idea|hint|clue|suggestion)s?|what(?:'s| is) wrong|warum|wieso|weshalb|eine idee"
     r"|ideen|почему)(?!\w)|为什么|为何|なぜ"
 )

@@ -28,6 +28,11 @@ _STAMP = re.compile(
     r"|\[pod/[\w./-]{1,200}\] )"
 )
 _FILE = re.compile(r"(?![0-9]+:)(?:/|\./)?[\w.+-]{1,80}(?:/[\w.+-]{1,80}){0,10}:(?=[\[A-Z<0-9])")
+_TOOL = re.compile(  # a person names the tool before a line of its output
+    r"(?:smartctl|nvme|ibstat|ibv_devinfo|ibqueryerrors|perfquery|ethtool|mlxlink|nvidia-smi|rocm-smi|amd-smi|lspci"
+    r"|dmesg|numactl|dcgmi|mdadm|zpool|ip link|rdma)(?: [\w/-]{1,20}){0,4}"
+    r" ?(?::|=>|->|→|shows?:?|says:?|prints:?)[ ]{1,4}(?=\S)"
+)
 _RECORD = re.compile(r"\{[^\n]*\"stream\"[^\n]*\}[ \t]*(?:\n|$)")
 _ANY_NUMBER = re.compile(r"([0-9]{1,8})[:-]")
 _NUMBER = re.compile(r"([0-9]{1,8})[:-](?! )")
@@ -176,10 +181,10 @@ def _rows(lines: list[str]) -> list[str]:
 
 
 def _without_prefix(line: str) -> str:
-    """A line without a quote mark, a container's time or a file name."""
+    """A line without a quote mark, a container's time, a file name or the name of a tool."""
     if line.startswith("{"):
         line = _container(line)
-    for frame in (_QUOTE, _STAMP, _FILE):
+    for frame in (_QUOTE, _STAMP, _FILE, _TOOL):
         if found := frame.match(line):
             return line[found.end() :]
     return line

@@ -63,3 +63,28 @@ def test_the_sentence_names_the_device() -> None:
     assert names("GPU 3 is dead: `GPU reset end with ret = -62`.") == {("amdgpu-reset-failed", "gpu3")}
     said = "0000:0b:00.0 is dead after `GPU reset end with ret = -62`."
     assert names(said) == {("amdgpu-reset-failed", "0000:0b:00.0")}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "I searched for `device lost from bus` and found nothing.",
+        "After the new BIOS, `GPU reset end with ret = -62` does not come any more.",
+        "`device lost from bus` is gone since the new riser.",
+        'Is "Trigger reset is on" harmless?',
+        'Look in your logs for "Detected Tx Unit Hang" and report back.',
+        "| `Fatal error during GPU init` | the driver did not start the GPU |",
+        '## Runbook: "Admin queue is closed"',
+        "### Slot(12): No link",
+        'dev_err(adev->dev, "PSP firmware loading failed\\n");',
+        'Subject: [PATCH] drm/amdgpu: print "device lost from bus" once',
+        'Fixes: 1a2b3c4d ("drm/amdgpu: Fatal error during GPU init on APU")',
+        "- 2.3: map `GPU reset begin` to a warning",
+        'PATTERNS = ["device lost from bus", "another text"]',
+        '{"type":"permanent","message":"device lost from bus"}',
+        "storcli: Admin queue is closed",
+        "virtio_net virtio0 eth0: Keep alive watchdog timeout",
+    ],
+)
+def test_documents_and_source_code(line: str) -> None:
+    assert names(line) == set()
