@@ -69,3 +69,15 @@ def test_unequal_nodes_with_unknown_cpus_are_a_gap(sizes: list[float]) -> None:
         gaps = [one.subject for one in report.not_checked if one.subject.startswith("numa")]
         assert gaps == [f"numa{sizes.index(min(sizes))}"]
     assert report_of(numastat([size / 100 + 250_000 for size in sizes])).verdict == "ok"
+
+
+@pytest.mark.parametrize("fates", [{"Recovered": 24, "Failed": 2}, {"Failed": 1, "Delayed": 5, "Ignored": 40}])
+def test_one_count_of_pages_for_each_summary(fates: dict[str, int]) -> None:
+    rows = "".join(f"\t{fate} errors: {count}\n" for fate, count in fates.items())
+    text = f"{QUIET}Memory failure events summary:\n{rows}\n"
+    for several in (text, text + text):
+        (finding,) = report_of(several).findings
+        assert finding.observed == sum(fates.values())
+        assert (
+            finding.message == f"memory pages: {sum(fates.values())} with an uncorrected error, recorded by rasdaemon"
+        )
