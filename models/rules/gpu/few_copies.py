@@ -5,7 +5,10 @@ link, or of the rate of another card, is a finding. Of a card that is not known,
 four lanes and more.
 
 Between two GPUs with peer access, a rate that a quarter of the lanes would give is that of a slot of the chipset, of a
-riser, or of a link that trained low. Half of the lanes, or the generation before, is how many boards are built.
+riser, or of a link that trained low. Half of the lanes, or the generation before, is how many boards are built. So are
+both at once for the first products of generation 4, which many put on boards of generation 3 that give two cards eight
+lanes each (6 to 6.9 GB/s, nearly what four lanes of generation 4 give). Boards of generation 3 are older than the
+products after these, so for those the same rate is a finding.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ _LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.5e9}  # b
 _FASTEST = 16 * _LANE[6]  # of PCIe; a faster copy is over another kind of link, or inside a GPU: a damaged text
 _LEAST = 4 << 20  # bytes: smaller copies do not reach the rate
 _LANES_OF, _REACHED = 4, 0.9  # a part of the lanes of a pair, and the share of their rated rate that is reached
+_EIGHT_OLDER = 0.7  # the share that eight lanes of the generation before surely reach
+_AFTER_AMPERE = "10de:26"  # NVIDIA's ids are in the order of their chips
 _NEWEST = 4  # generation: many boards with cards of generation 5 have slots of generation 4
 _STAGED = 2 / 3  # of the copy through host memory; diagnosis/slower_peers.py reports a lower rate
 _ONE_LANE, _FOUR_LANES = 1.2e9, 4 * _LANE[3]  # of generation 3 and before
@@ -162,11 +167,16 @@ def _slow_pairs(snapshot: Snapshot) -> list[tuple[Observation, Product]]:
             continue
         lanes = rated(speed_of(min(product.pcie, _NEWEST)), product.width // _LANES_OF)
         host = staged.get(replace(flow, via="host"))
-        if one.value >= _REACHED * lanes:
+        if one.value >= (_EIGHT_OLDER if _is_first(product) else _REACHED) * lanes:
             fast = True
         elif host is None or one.value >= _STAGED * host.value:
             found.append((one, product))
     return [] if fast and len(snapshot.of(Gpu)) > _FEW else found
+
+
+def _is_first(product: Product) -> bool:
+    """Whether the product is of the time in which boards of generation 3 were sold, and itself of generation 4."""
+    return product.pcie == _NEWEST and min(product.ids, default="") < _AFTER_AMPERE
 
 
 def _peer_rates(snapshot: Snapshot, via: str) -> Mapping[Flow, Observation]:

@@ -23,6 +23,7 @@ _CORRECTED = 50
 _MANY = (
     1000  # without a time: the number from which on the messages of EDAC are a warning (catalog/messages/memory.toml)
 )
+_PAGES = "memory pages"  # of the summary of ras-mc-ctl, from all boots
 _COUNTERS = ("ce_count", "ue_count", "ce_count_day", "corrupted")
 
 
@@ -79,6 +80,10 @@ def memory_errors(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotCheck
         if uncorrected and bad > 0:
             errors = "1 uncorrected error" if bad == 1 else f"{bad:.0f} uncorrected errors"
             when = f"the node was accepted {as_utc(accepted.at)}" if accepted else "boot"
+            if name == _PAGES:
+                text = f"{bad:.0f} with an uncorrected error, recorded by rasdaemon"
+                yield replace(_finding(name, uncorrected, text), confidence="likely")
+                continue
             finding = _finding(name, uncorrected, f"{errors} of memory since {when}")
             yield replace(finding, confidence="likely") if snapshot.origin == "dumps" else finding
         elif corrected and (span := _since(snapshot, corrected, oldest=True)):
@@ -119,7 +124,7 @@ def _finding(name: str, counted: Observation, text: str) -> Finding:
         kind="event" if uncorrected else "state",
         severity="critical" if uncorrected else "warning",
         subject=name,
-        message=f"memory controller {name} counted {text}",
+        message=f"memory pages: {text}" if name == _PAGES else f"memory controller {name} counted {text}",
         expected=0,
         observed=int(counted.value),
         unit="count",

@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from ...facts.averages import median
 from ...facts.machine import Node, Numa, Package
+from ...facts.reason import Reason
+from ...facts.records import NotChecked
 from ...facts.units import as_bytes
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import COHORT, Finding
@@ -70,10 +72,17 @@ def may_be_empty(snapshot: Snapshot, node: Numa) -> bool:
     return snapshot.origin == "dumps" and node.cpus is None and len(snapshot.of(Numa)) > 1
 
 
-def empty(snapshot: Snapshot, node: Numa) -> Iterator[Finding]:
-    """Of a few NUMA nodes with unknown CPUs, this one has no memory: firmware shows no such node without CPUs."""
+def empty(snapshot: Snapshot, node: Numa) -> Iterator[Finding | NotChecked]:
+    """Of a few NUMA nodes with unknown CPUs, this one has no memory: firmware shows no such node without CPUs.
+
+    Less memory than another node is a gap: a node of other memory (CXL, a GPU) is often smaller, and has no CPUs.
+    """
     every = list(snapshot.of(Numa).values())
     filled = [one.memory for one in every if one.memory]
+    if node.memory and node.memory < _NODE * max(filled) and node.memory == min(filled):
+        sizes = f"{as_bytes(node.memory)}, another NUMA node has {as_bytes(max(filled))}"
+        why = f"{node.key} has {sizes}: without their CPUs it is not known whether they should be equal"
+        yield NotChecked(what="Numa", subject=node.key, reason=Reason.INCOMPLETE, detail=why, how="numactl -H")
     if node.memory != 0 or not filled or len(every) > _MOST_NODES:
         return
     yield Finding(

@@ -7,6 +7,7 @@ not fill a fast port, but it reaches more than a port of 10 Gbit/s. They go over
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
@@ -27,6 +28,8 @@ _FEWEST_PAIRS = 3  # with equal rates
 _PART = 0.25  # of a link that the text names: other limits than its lanes cost less
 _OF_PORT, _ONE_STREAM = 0.1, 1.5e9  # of the slowest port; bytes per second
 _READ_LINK = "Read the link of the device and of the ports above it under load: lspci -vv (LnkSta)."
+_WIRELESS = re.compile(r"(?<![\w])(?:wi-?fi|wireless|wlan|wl[opx]\w{1,12}|802\.11\w{0,2}|vpn|wireguard)(?![\w])", re.I)
+_VIRTUAL = re.compile(r"(?:lo|veth\w+|docker\d+|br-\w+|virbr\d+|cali\w+|bond\d+|vlan\d+|ib\d+)(?:$|@)|.*\.\d+$")
 _FEWEST = 2  # pairs of a node; with one pair, the partner or the path between the two may be slow
 
 
@@ -193,8 +196,8 @@ def is_far_below(snapshot: Snapshot, node: Node) -> bool:
     return snapshot.origin == "dumps" and any(below_ports(snapshot, node))
 
 
-def below_ports(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
-    """One finding for the fastest of all pairs."""
+def below_ports(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
+    """One finding for the fastest of all pairs. Information, if the test can have used another interface."""
     pairs = [one for one in snapshot.of(NodePair).values() if one.b and one.rate and one.key != EXPECTED]
     ports = [one for one in snapshot.of(Net).values() if one.speed and one.carrier is not False]
     if not pairs or not ports:
@@ -202,10 +205,11 @@ def below_ports(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     best, port = max(pairs, key=lambda one: one.rate or 0), min(ports, key=lambda one: one.speed or 0)
     rate, speed = best.rate or 0.0, port.speed or 0.0
     if rate < min(_OF_PORT * speed, _ONE_STREAM):
+        other = _other_interface(snapshot, best)
         yield Finding(
             code="bandwidth-low",
             kind="measurement",
-            severity="warning",
+            severity="info" if other else "warning",
             confidence="possible",
             subject=best.key if len(pairs) == 1 else "node",
             message=f"the fastest of {len(pairs)} tests between nodes, {best.key}, reaches {as_gigabytes(rate)}, "
@@ -220,6 +224,27 @@ def below_ports(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
             remedy="Check which interface the test uses: ip route get ADDRESS. Count retransmits and the drops of each "
             "switch port. Repeat the test without the switch.",
         )
+        if other:
+            why = f"the test {best.key} can have run over {other} instead of port {port.key}"
+            yield NotChecked(
+                what="rate", subject="node", reason=Reason.INCOMPLETE, detail=why, how="ip route get ADDRESS"
+            )
+
+
+def _other_interface(snapshot: Snapshot, pair: NodePair) -> str | None:
+    """An interface over which the test can have run. None: there is none, or an end is the host of the port."""
+    if wireless := next((found[0] for one in cited(pair, "rate") if (found := _WIRELESS.search(one.text))), None):
+        return wireless
+    host = next((one.hostname for one in snapshot.of(Node).values() if one.hostname), None)
+    if host and host.split(".")[0] in {str(end).split(".")[0] for end in (pair.a, pair.b)}:
+        return None
+    return next((one.key for one in snapshot.of(Net).values() if _is_other(one)), None)
+
+
+def _is_other(net: Net) -> bool:
+    """Whether it is a port of unknown speed that can have a link: with a wireless one, for example."""
+    virtual = net.link_type == "loopback" or _VIRTUAL.match(net.key)
+    return net.speed is None and net.carrier is not False and not virtual
 
 
 RULES = (

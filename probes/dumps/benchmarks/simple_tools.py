@@ -9,11 +9,14 @@ buffers are: "D H" is a GPU's memory and the host's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import product
 
+from ....models.facts.machine import Event
 from ....models.facts.records import Record
 from ....models.facts.units import from_megabytes, prefixed
+from ...kernel_log.messages import KIND
 from ..core.part import Part
 from ..core.read_tool import read_tool
 from ..core.tables import Case, Line, Tool
@@ -79,6 +82,19 @@ _TOOL = Tool(
 )
 
 
+# The last column with -c: what arrived is not what was sent (osu_util_validation.c)
+_WRONG = re.compile(r"[ \t|]*(\d{1,12})(?:[ \t|]+\d{1,12}(?:\.\d{1,4})?){1,6}[ \t|]+Fail(?:ed)?[ \t|]*$", re.IGNORECASE)
+
+
 def read(part: Part) -> Iterator[Record]:
-    """The rates of MPI and TCP; the rates of disks are gaps."""
+    """The rates of MPI and TCP, and failed validations; the rates of disks are gaps."""
     yield from read_tool(part, _TOOL)
+    wrong = [(number, line, found[1]) for number, line in part.lines() if (found := _WRONG.match(line))]
+    if wrong:
+        number, line, size = wrong[0]
+        text = f"validation of MPI data: Fail at {size} bytes, rows with Fail: {len(wrong)}"
+        cites, place = {"text": part.cite(number, line)}, part.first + number
+        key = f"osu-wrong-data {number}"
+        yield Event(
+            key=key, kind=KIND, subject="node", name="osu-wrong-data", text=text, count=1, cites=cites, place=place
+        )

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from ....models.facts.reason import Reason
 from ....models.facts.records import NotChecked, Observation, Record
 from ..core.part import Part
@@ -41,13 +43,27 @@ _OTHERS = re.compile(
 )
 # "Memory failure events summary" of ras-mc-ctl: pages that the kernel gave up after an uncorrected error
 _FATES = re.compile(r"[ \t]{1,16}(Recovered|Failed|Delayed|Ignored) errors: (\d{1,12})[ \t]*$")
+_FAILURES = re.compile(r"[ \t]*Memory failure events summary:")
 _CORRECTED, _UNCORRECTED, _DAILY = "ce_count", "ue_count", "ce_count_day"
+
+
+class _Pages(Struct):
+    """The pages of a summary, of all fates, and the most of several summaries: they never get fewer."""
+
+    number: int = 0
+    line: str = ""  # the first one
+    count: int = 0
+    most: int = 0
+
+    def end(self) -> None:
+        """The summary ends."""
+        self.count, self.most = 0, max(self.most, self.count)
 
 
 def read(part: Part) -> Iterator[Record]:
     """Counters of corrected and uncorrected errors of each module, and of the whole memory if there are none."""
     place = kind = ""
-    table, pages = False, 0
+    table, pages = False, _Pages()
     for number, line in part.lines():
         if _HEADING.match(line):
             table = True
@@ -59,9 +75,11 @@ def read(part: Part) -> Iterator[Record]:
         elif summed := _SUMMED.match(line):
             quantity = _CORRECTED if summed[1] == "Corrected" else _UNCORRECTED
             yield _count(part, number, line, summed[2], quantity, summed[3])
+        elif _FAILURES.match(line):
+            pages.end()
         elif fate := _FATES.match(line):
-            pages += int(fate[2])
-            yield _count(part, number, line, "memory pages", _UNCORRECTED, str(pages))
+            pages.number, pages.line = (number, line) if not pages.line else (pages.number, pages.line)
+            pages.count += int(fate[2])
         elif edac := _EDAC.match(line):
             yield _count(part, number, line, edac[1], _CORRECTED if edac[3] == "Corrected" else _UNCORRECTED, edac[2])
         elif named := _PLACE.match(line):
@@ -77,6 +95,9 @@ def read(part: Part) -> Iterator[Record]:
             yield NotChecked(what="dump", subject="node", reason=Reason.INCOMPLETE, path=path, detail=why, how=how)
         elif corrupted := _CORRUPTED.match(line):
             yield _count(part, number, line, "memory", "corrupted", str(int(corrupted[1]) * 1024))
+    pages.end()
+    if pages.line:
+        yield _count(part, pages.number, pages.line, "memory pages", _UNCORRECTED, str(pages.most))
 
 
 def _count(part: Part, number: int, line: str, about: str, quantity: str, value: str) -> Observation:

@@ -40,7 +40,9 @@ _FLAPS = frozenset(("linkflape", "linkflap", "link-flap"))
 _ERROR = frozenset(("errdisabled", "errdisable", "err-disabled", "err-disable", "errdisabl", "hw-failure", "errdisab"))
 _ABSENT = frozenset(("notpresent", "xcvrabsen", "sfpabsent"))  # no module
 _NOBODY = re.compile(
-    r"(?:-{0,2}|n/a|none|.{0,40}\b(?:spare|unused|reserved|free|empty|not used|future|decom\w{0,12})\b.{0,60})", re.I
+    r"(?:-{0,2}|n/a|none|.{0,40}\b(?:spare|unused|reserved|free|empty|not used|future|decom\w{0,12}"
+    r"|off|offline|rma(?:'?d)?|removed?|retired|returned|maint(?:enance)?|powered down|disconnected)\b.{0,60})",
+    re.I,
 )
 _MOST = 100  # ports of a text
 
@@ -56,10 +58,14 @@ def read(part: Part) -> Iterator[Record]:
     """An event for each port that is down and should be up, and a gap for those that are perhaps not in use."""
     columns: Mapping[str, tuple[int, int]] = {}
     idle, found = dict[str, str](), dict[str, Event]()
+    peers = dict[str, str]()
     for number, line in part.lines():
         if _HEADING.match(line):
             columns = {one[0]: one.span() for one in _CELL.finditer(line)}
         elif columns and not _RULE.match(line) and (port := _port(line, columns)):
+            if peers.setdefault(port.name, port.peer) == port.peer:  # else it is a port of another switch
+                found.pop(port.name, None)  # the last table counts
+                idle.pop(port.name, None)
             text, name = _fault(port)
             if name and len(found) < _MOST:
                 event = Event(key=f"{name} {port.name}", kind=KIND, subject=port.name, name=name, text=text, count=1)
@@ -99,7 +105,8 @@ def _port(line: str, columns: Mapping[str, tuple[int, int]]) -> _Port | None:
     """The port of a row. None: the line is no row."""
     cells = dict[str, str]()
     for begin, end in _spans(line, columns):
-        cells.setdefault(_column(begin, end, columns), line[begin:end].strip())
+        column = _column(begin, end, columns)
+        cells[column] = f"{cells.get(column, '')} {line[begin:end].strip()}".strip()
     named = next((name for name in _PORT if name in columns), "")
     name, state = cells.get(named, "").split(" ")[0], _first(cells, columns, _STATE)
     if not _NAME.fullmatch(name) or not state:

@@ -12,7 +12,7 @@ from ...kernel_log.messages import catalog, find_messages
 from ...parsing.expressions import ignoring_case
 from ..core.part import Part
 from .complaints import COMPLAINT, complaint
-from .contrasts import CONTRAST, contrast
+from .contrasts import CONTRAST, contrast, is_limited
 from .rows import factor_of
 from .stated_limits import limited
 from .words import BETWEEN, CELLS, NIC, NODE, NUMBER, NUMBERED_NODE, RATED, UNIT, is_device
@@ -133,7 +133,7 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
     """
     yield from limited(part)
     for number, line in part.lines():
-        if any(find_messages(line, catalog("node_checks", "dcgm"))):
+        if is_limited(line[:800]) or any(find_messages(line, catalog("node_checks", "dcgm"))):
             continue  # the catalog names the device that a node check measured
         other = None if ignoring_case(_ADAPTER).search(line) else contrast(line, part.cite(number, line))
         if other:

@@ -52,6 +52,16 @@ CONTRAST = (
     rf"(?=[^\n]{{0,300}}(?:{_PLAIN}))(?=[^\n]{{0,300}}(?:{_ADDED}))(?=[^\n]{{0,300}}?{_RATE}[^\n]{{1,300}}?{_RATE})"
     rf"[^\n]{{0,200}}?{_RATE}|" + re.sub(r"\(\?P<\w+>", "(?:", _PROMISED)
 )
+# Behind the rate of a link: another thing limits the second rate, or it is wanted, expected, or over
+_LIMITED = (
+    r"(?<![\w])(?:networks?|nvmes?|ssds?|disks?|drives?|raid|nfs|lustre|ethernet|wi-?fi|usb|infiniband|nics?|files?"
+    r"|storage|[0-9]{1,3} ?(?:kb|kib|bytes?)|small|before|earlier|previously|used to|until|enough|fine|ok(?:ay)?"
+    r"|(?<!not )(?:as|is|was) expected|(?<!than it )(?<!than this )(?<!than we )(?<!than i )should|must)(?![\w])"
+)
+_THINGS = (
+    r"(?<![\w])(?:(?:memory|ram|dram|hbm|cache) (?:bandwidth|rate|speed)|nfs|lustre|disk|nvme|ssd|storage)(?=s?\b)"
+)
+_WANTED = r"(?<![\w])(?:should(?:n't| not)? (?:have|be|get|reach)|would (?:have|be)|(?:was|is) supposed to)(?![\w])"
 _SLOW = 0.7  # of the plain environment
 _LIKE = (0.7, 1.4)  # what a writer takes as the rate of a link: rounded, without its encoding or with it
 
@@ -62,21 +72,25 @@ def contrast(line: str, cite: Evidence) -> NodePair | None:
 
 
 def _of_environments(line: str, cite: Evidence) -> NodePair | None:
-    plain, added, kinds = list[float](), list[float](), dict[bool, set[str]]()
+    plain, added, kinds, things = list[float](), list[float](), dict[bool, set[str]](), dict[bool, set[str]]()
     for said in _clauses(line):
         rest, of_plain = ignoring_case(_PLAIN).subn(" ", said)  # "outside of the container" names no added one
         of_added = bool(ignoring_case(_ADDED).search(rest))
         values = [one for one in ignoring_case(_VALUE).finditer(said) if is_stated(said, one.span(), one.span())]
-        if bool(of_plain) == of_added or not values:
+        if bool(of_plain) == of_added or not values or ignoring_case(_WANTED).search(said):
             continue
         rates = [float(one["number"].replace(",", ".")) * (factor_of(one["unit"]) or 0.0) for one in values]
         (plain if of_plain else added).append(max(rates))
         kinds.setdefault(of_added, set()).update(ignoring_case(_KINDS).findall(said.lower()))
+        things.setdefault(of_added, set()).update(ignoring_case(_THINGS).findall(said.lower()))
     if not plain or not added or not 0 < max(added) < _SLOW * max(plain):
         return None
     of_other = kinds[True] and kinds[False] and not kinds[True] & kinds[False]
     cites = {"rate": cite, "others": cite}
-    return None if of_other else NodePair(key=EXPECTED, rate=max(added), others=max(plain), cites=cites)
+    first, second = things.values()  # the second can leave out what it is the rate of
+    return (
+        None if of_other or second - first else NodePair(key=EXPECTED, rate=max(added), others=max(plain), cites=cites)
+    )
 
 
 def _clauses(line: str) -> Iterator[str]:
@@ -84,8 +98,20 @@ def _clauses(line: str) -> Iterator[str]:
         yield from re.split(_CLAUSE, said, flags=re.IGNORECASE)
 
 
+def is_limited(line: str) -> bool:
+    """Whether the second rate is that of another thing than the link, or one that was expected."""
+    found = ignoring_case(_PROMISED).search(line)
+    if found is None:
+        return False
+    second = found.start("own" if found["own"] else "seen")
+    end = next((first + len(text) for first, text in sentences(line) if first <= second < first + len(text)), len(line))
+    return bool(ignoring_case(_LIMITED).search(line, found.end("unit"), max(end, found.end())))
+
+
 def _of_link(line: str, cite: Evidence) -> NodePair | None:
     """What came over a link whose rate the writer knows."""
+    if is_limited(line):
+        return None
     found = ignoring_case(_PROMISED).search(line)
     if found is None:
         return None

@@ -80,3 +80,14 @@ def test_a_text_with_a_fault_has_its_cause() -> None:
     codes = {code for code, _, _ in found_in(fault + _osu(24010.5) + _osu(1790.2))}
     assert codes
     assert "not-enough-evidence" not in codes
+
+
+@pytest.mark.parametrize("rate", [1790.2, 24010.5])
+@pytest.mark.parametrize("size", _SIZES)
+def test_data_that_fail_their_validation(rate: float, size: int) -> None:
+    good = _osu(rate, validated=True)
+    bad = "\n".join(line.replace("Pass", "Fail") if line.startswith(f"{size} ") else line for line in good.split("\n"))
+    assert found_in(bad) == [(*_SYMPTOM, "node")]
+    assert f"{size} bytes" in report_of(bad).findings[0].message
+    assert report_of(bad).verdict != "ok"
+    assert found_in(good) == []

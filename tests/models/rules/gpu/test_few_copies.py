@@ -30,7 +30,7 @@ def _matrices(names: list[str], peers: float, staged: float | None, able: bool =
     [
         (["NVIDIA GeForce RTX 4090"] * 2, 5.93, 6.02),
         (["NVIDIA GeForce RTX 4090"] * 2, 3.1, None),
-        (["NVIDIA GeForce RTX 3090"] * 3, 6.4, 5.1),
+        (["NVIDIA GeForce RTX 3090"] * 3, 5.3, 5.1),
         (["NVIDIA A100-PCIE-40GB"] * 2, 3.0, 3.2),
         (["NVIDIA RTX PRO 6000 Blackwell Workstation Edition"] * 2, 6.9, 6.9),
         (["Tesla T4"] * 2, 2.9, 2.8),
@@ -51,6 +51,10 @@ def test_a_quarter_of_the_lanes_and_less(names: list[str], peers: float, staged:
         (["NVIDIA GeForce RTX 4090"] * 2, 25.1, 21.0),
         (["NVIDIA RTX PRO 6000 Blackwell Workstation Edition"] * 2, 12.9, 11.0),  # 8 lanes of generation 4
         (["Tesla T4"] * 2, 5.8, 5.6),
+        (["NVIDIA RTX A6000"] * 2, 6.5, 5.9),  # 8 lanes of generation 3
+        (["NVIDIA RTX A6000"] * 2, 5.8, 5.6),
+        (["NVIDIA GeForce RTX 3090"] * 3, 6.4, 5.1),
+        (["NVIDIA A40"] * 2, 6.1, 6.2),
         (["NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 3090"], 5.9, 5.9),  # the slots differ with the products
         (["Quadro P400"] * 2, 2.9, 2.8),  # not in the catalog
     ],

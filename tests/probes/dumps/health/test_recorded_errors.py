@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.texts import found_in
+from tests.support.texts import found_in, report_of
 
 QUIET = "No Memory errors.\n\nNo PCIe AER errors.\n\nNo Extlog errors.\n\nNo MCE errors.\n"
 PCIE = "No Memory errors.\n\nPCIe AER events summary:\n\t{n} {kind} errors: {what}\n\nNo MCE errors.\n"
@@ -58,3 +58,26 @@ def test_a_node_without_memory(columns: int) -> None:
 def test_the_empty_nodes_of_gpus_are_no_fault(gpus: int) -> None:
     assert found_in(numastat([480_000.0] * gpus + [97_000.0] + [0.0] * (8 * gpus - 1))) == []
     assert found_in(numastat([128_000.0] * 8)) == []
+
+
+@pytest.mark.parametrize("sizes", [[257_000.0, 128_500.0], [64_000.0, 64_000.0, 40_000.0, 64_000.0]])
+def test_unequal_nodes_with_unknown_cpus_are_a_gap(sizes: list[float]) -> None:
+    short = "available: nodes\n" + "".join(f"node {at} size: {size:.0f} MB\n" for at, size in enumerate(sizes))
+    for text in (numastat(sizes), short):
+        report = report_of(text)
+        assert report.verdict == "unknown"
+        gaps = [one.subject for one in report.not_checked if one.subject.startswith("numa")]
+        assert gaps == [f"numa{sizes.index(min(sizes))}"]
+    assert report_of(numastat([size / 100 + 250_000 for size in sizes])).verdict == "ok"
+
+
+@pytest.mark.parametrize("fates", [{"Recovered": 24, "Failed": 2}, {"Failed": 1, "Delayed": 5, "Ignored": 40}])
+def test_one_count_of_pages_for_each_summary(fates: dict[str, int]) -> None:
+    rows = "".join(f"\t{fate} errors: {count}\n" for fate, count in fates.items())
+    text = f"{QUIET}Memory failure events summary:\n{rows}\n"
+    for several in (text, text + text):
+        (finding,) = report_of(several).findings
+        assert finding.observed == sum(fates.values())
+        assert (
+            finding.message == f"memory pages: {sum(fates.values())} with an uncorrected error, recorded by rasdaemon"
+        )

@@ -43,3 +43,39 @@ def test_changes_of_a_link_in_the_counters_of_a_driver(changes: int) -> None:
     assert found_in("# ethtool -S eth2\nNIC statistics:\n     link_down_events: 48\n") == [
         ("nic-port-flapping", "warning", "eth2")
     ]
+
+
+def _bond(mode: str, *members: tuple[str, str, str]) -> str:
+    """A bond with these members: name, speed in Mbit/s, and further lines."""
+    text = f"Ethernet Channel Bonding Driver: v5.15.0\n\nBonding Mode: {mode}\nMII Status: up\n\n"
+    return text + "".join(
+        f"Slave Interface: {name}\nMII Status: up\nSpeed: {speed} Mbps\nDuplex: full\n{more}\n"
+        for name, speed, more in members
+    )
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+@pytest.mark.parametrize(("low", "high"), [(100, 25000), (10000, 25000), (1000, 100000)])
+def test_a_member_that_is_slower_or_not_bundled(member: str, low: int, high: int) -> None:
+    lacp, backup = "IEEE 802.3ad Dynamic link aggregation", "fault-tolerance (active-backup)"
+    good = ("ens9f0", str(high), "Actor Churn State: none\nPartner Churn State: monitoring\n")
+    slow = _bond(lacp, good, (member, str(low), ""))
+    assert found_in(slow) == [("nic-rate-low", "warning", member)]
+    assert f"{low} Mbps" in report_of(slow).findings[0].message
+    same = _bond(lacp, good, (member, str(high), ""))
+    assert found_in(same) == []
+    assert found_in(slow + same) == []
+    assert found_in(_bond(backup, good, (member, str(low), ""))) == []
+    assert found_in(_bond(lacp, good) + _bond(lacp, (member, str(low), ""))) == []
+    for end in ("Actor", "Partner"):
+        churned = _bond(lacp, good, (member, str(high), f"{end} Churn State: churned\n"))
+        assert found_in(churned) == [("nic-errors", "warning", member)]
+    assert found_in(same.replace("Duplex: full", "Duplex: half", 1)) == [("nic-rate-low", "warning", "ens9f0")]
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_a_member_whose_state_changes_is_not_ok(member: str) -> None:
+    text = f"Slave Interface: {member}\nMII Status: {{}}\nSpeed: 25000 Mbps\nLink Failure Count: 0\n"
+    assert [one[:2] for one in found_in(text.format("going down"))] == [("nic-port-down", "warning")]
+    assert report_of(text.format("going back")).verdict == "unknown"
+    assert report_of(text.format("up")).verdict == "ok"

@@ -65,7 +65,7 @@ def test_a_port_with_a_name_that_has_no_link(name: str, peer: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("peer", ["spare", "unused 3", "--"])
+@pytest.mark.parametrize("peer", ["spare", "unused 3", "--", "gpu7 RMA", "n3 off", "removed", "decom n2"])
 def test_a_spare_port_is_no_fault_and_not_ok(name: str, peer: str) -> None:
     first, other = TABLES[name][3]
     report = report_of(table(name, (first, "gpu01", 0), (other, peer, 1)))
@@ -83,3 +83,14 @@ def test_a_port_that_the_switch_disabled(state: str, expected: str | None) -> No
             for peer in ("gpu01", "--"):
                 found = found_in(heading + form.format(port=port, peer=peer, state=state))
                 assert found == ([(expected, "warning", port)] if expected else [])
+
+
+@pytest.mark.parametrize("name", ["sonic", "eos", "eos descriptions", "hedgehog"])
+def test_the_last_table_of_a_port_counts(name: str) -> None:
+    first, other = TABLES[name][3]
+    down = table(name, (first, "gpu01", 0), (other, "gpu02", 1))
+    up = table(name, (first, "gpu01", 0), (other, "gpu02", 0))
+    assert found_in(f"{down}\nafter:\n\n{up}") == []
+    assert found_in(f"{up}\nlater:\n\n{down}") == [("nic-port-down", "warning", other)]
+    another = table(name, (first, "gpu05", 0), (other, "gpu06", 0))
+    assert found_in(f"{down}\nsecond switch:\n\n{another}") == [("nic-port-down", "warning", other)]

@@ -86,3 +86,36 @@ def test_a_part_of_a_link(text: str, low: bool) -> None:
 )
 def test_less_than_it_should_be(text: str, low: bool) -> None:
     assert found_in(text) == low * _LOW
+
+
+@pytest.mark.parametrize("links", [("PCIe 5.0 x16", 63), ("PCIe 4.0 x16", 32), ("PCIe Gen3 x16", 16)])
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "but the network only reaches {low} GB/s.",
+        "but my NVMe can only reach {low} GB/s.",
+        "but a small 8 KB copy only gets {low} GB/s, as expected.",
+        "that is more than the {low} GB/s I was getting before I moved the card.",
+        "but the NFS share only gets {low} GB/s.",
+        "but we only get {low} GB/s from the disk.",
+        "yet I measured {low} GB/s, which should be enough.",
+    ],
+)
+def test_another_thing_than_the_link_limits_the_rate(links: tuple[str, int], behind: str) -> None:
+    for low in (0.37, 1, 2.5):
+        for verb in ("gives", "should give", "offers"):
+            assert found_in(f"{links[0]} {verb} {links[1]} GB/s, {behind.format(low=low)}") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "On bare metal I get {a} GB/s. In the VM the memory bandwidth is {b} GB/s.",
+        "On bare metal all_reduce shows {a} GB/s. In the VM the NFS mount gives {b} GB/s.",
+        "On bare metal I get {a} GB/s. In the container the disk reads at {b} GB/s.",
+        "On bare metal I get {a} GB/s. The VM should have {b} GB/s.",
+    ],
+)
+def test_another_thing_in_the_second_environment(text: str) -> None:
+    for high, low in ((320, 180), (45, 1.5)):
+        assert found_in(text.format(a=high, b=low)) == []

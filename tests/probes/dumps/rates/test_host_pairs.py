@@ -43,3 +43,16 @@ def test_far_below_the_ports(rates: list[str], speeds: list[int]) -> None:
 )
 def test_rates_of_the_ports_and_other_rows(text: str) -> None:
     assert found_in(text) == []
+
+
+@pytest.mark.parametrize("name", ["wlp3s0", "wlan0", "eno1"])
+@pytest.mark.parametrize("rate", ["0.42 Gbits/sec", "880 Mbits/sec"])
+def test_a_test_that_can_have_run_over_another_interface(name: str, rate: str) -> None:
+    rows = [f"{rate}, 12 retr", f"{rate}, 3 retr"]
+    link = f"3: {name}: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000\n"
+    link += "    link/ether 02:00:00:00:00:07 brd ff:ff:ff:ff:ff:ff\n\n"
+    report = report_of(link + _text(rows, [100000]))
+    assert [one[:2] for one in found_in(link + _text(rows, [100000]))] == [("bandwidth-low", "info")]
+    assert report.verdict == "unknown"
+    over = _text([f"{one} over Wi-Fi" for one in rows], [100000])
+    assert not [one for one in report_of(over).findings if one.severity != "info"]
