@@ -28,8 +28,8 @@ _FEWEST_PAIRS = 3  # with equal rates
 _PART = 0.25  # of a link that the text names: other limits than its lanes cost less
 _OF_PORT, _ONE_STREAM = 0.1, 1.5e9  # of the slowest port; bytes per second
 _READ_LINK = "Read the link of the device and of the ports above it under load: lspci -vv (LnkSta)."
-_WIRELESS = re.compile(r"(?<![\w])(?:wi-?fi|wireless|wlan|wl[opx]\w{1,12}|802\.11\w{0,2}|vpn|wireguard)(?![\w])", re.I)
-_VIRTUAL = re.compile(r"(?:lo|veth\w+|docker\d+|br-\w+|virbr\d+|cali\w+|bond\d+|vlan\d+|ib\d+)(?:$|@)|.*\.\d+$")
+_WIRELESS = r"(?<![\w])(?:wi-?fi|wireless|wlan|wl[opx]\w{1,12}|802\.11\w{0,2}|vpn|wireguard)(?![\w])"
+_VIRTUAL = r"(?:lo|veth\w+|docker\d+|br-\w+|virbr\d+|cali\w+|bond\d+|vlan\d+|ib\d+)(?:$|@)|.*\.\d+$"
 _FEWEST = 2  # pairs of a node; with one pair, the partner or the path between the two may be slow
 
 
@@ -233,7 +233,9 @@ def below_ports(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked
 
 def _other_interface(snapshot: Snapshot, pair: NodePair) -> str | None:
     """An interface over which the test can have run. None: there is none, or an end is the host of the port."""
-    if wireless := next((found[0] for one in cited(pair, "rate") if (found := _WIRELESS.search(one.text))), None):
+    if wireless := next(
+        (found[0] for one in cited(pair, "rate") if (found := re.search(_WIRELESS, one.text, re.I))), None
+    ):
         return wireless
     host = next((one.hostname for one in snapshot.of(Node).values() if one.hostname), None)
     if host and host.split(".")[0] in {str(end).split(".")[0] for end in (pair.a, pair.b)}:
@@ -243,7 +245,7 @@ def _other_interface(snapshot: Snapshot, pair: NodePair) -> str | None:
 
 def _is_other(net: Net) -> bool:
     """Whether it is a port of unknown speed that can have a link: with a wireless one, for example."""
-    virtual = net.link_type == "loopback" or _VIRTUAL.match(net.key)
+    virtual = net.link_type == "loopback" or re.match(_VIRTUAL, net.key)
     return net.speed is None and net.carrier is not False and not virtual
 
 

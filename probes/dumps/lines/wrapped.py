@@ -41,7 +41,7 @@ _REST = re.compile(r"[ \t]{0,8}(?![a-z]{2,8}\d[\w/.-]{0,30}: )[\w\[({\"'<-](?![_
 _REMARK = re.compile(r"[ ]{2,40}(?:# |<-|//)")  # of a person at the end of a line, which is complete then
 _NARROWEST_MAIL = 66  # columns
 _COMMENT = re.compile(r"[ \t]{0,40}(?:#|//|>|\*|--)[ \t](?=[A-Za-z\"'`(])")  # of a program, or a quote
-_WIDEST_COMMENT = 124  # columns
+_NARROWEST_COMMENT, _WIDEST_COMMENT = 50, 124  # columns
 
 
 class Joined(NamedTuple):
@@ -122,7 +122,9 @@ def _commented(lines: Sequence[str], end: str) -> Iterator[Joined]:
     broken, first = set[int](), 0
     for sign, count in runs:
         width = max(map(len, lines[first : first + count]))
-        for number in range(first, first + count - 1) if sign and width <= _WIDEST_COMMENT else ():
+        for number in (
+            range(first, first + count - 1) if sign and _NARROWEST_COMMENT <= width <= _WIDEST_COMMENT else ()
+        ):
             if _is_full(lines[number], lines[number + 1][len(sign) :], width):
                 broken.add(number)
         first += count

@@ -51,6 +51,8 @@ def read(part: Part) -> Iterator[Record]:
             name = named["name"]
             found.add(Net, name, part.cite(number, line))
             members[name] = _Member(part.cite(number, line), part.first + number, bond)
+        elif not line.strip():
+            name = ""  # the lines of another member, whose first one may be missing
         elif name and (failures := _FAILURES.match(line)):
             cite, value = part.cite(number, line), float(failures["count"])
             one = Observation(about=name, quantity="link_downed", unit="count", value=value, at=part.at, evidence=cite)

@@ -108,6 +108,8 @@ def _port(line: str, columns: Mapping[str, tuple[int, int]]) -> _Port | None:
         column = _column(begin, end, columns)
         cells[column] = f"{cells.get(column, '')} {line[begin:end].strip()}".strip()
     named = next((name for name in _PORT if name in columns), "")
+    if not line[slice(*columns.get(named, (0, 0)))].strip():
+        return None  # its name is missing
     name, state = cells.get(named, "").split(" ")[0], _first(cells, columns, _STATE)
     if not _NAME.fullmatch(name) or not state:
         return None
