@@ -112,3 +112,25 @@ def test_disks_of_volumes_and_other_states(sick: str, healthy: str) -> None:
 )
 def test_texts_without_such_a_fault(text: str) -> None:
     assert found_in(text) == []
+
+
+@pytest.mark.parametrize("words", ["How do we get back to HEALTH_OK?", "Goal: HEALTH_OK", "It was HEALTH_OK in May."])
+def test_words_about_health_end_no_fault(words: str) -> None:
+    for number in (2, 17):
+        text = CEPH.format(health="HEALTH_ERR", why=f"            {number} osds down", up=3, most=20)
+        assert found_in(f"{text}\n{words}\n") == [DEGRADED]
+
+
+@pytest.mark.parametrize("end", ["  HEALTH_OK", "[INF] Cluster is now healthy", "[INF] overall HEALTH_OK"])
+def test_a_healthy_cluster_ends_its_faults(end: str) -> None:
+    for number in (2, 17):
+        assert [one.severity for one in report_of(f"{number} osds down\n{end}\n").findings] == ["info"]
+
+
+def test_a_check_that_passes_again_ends_its_fault_alone() -> None:
+    for number in (1, 3, 17):
+        cleared = f"Health check cleared: OSD_DOWN (was: {number} osds down)\n"
+        failed = f"Health check failed: {number} osds down (OSD_DOWN)\n"
+        assert found_in(cleared) == []
+        assert [one.severity for one in report_of(failed + cleared).findings] == ["info"]
+        assert found_in("1/3 mons down, quorum a,b\n" + failed + cleared)[0] == DEGRADED
