@@ -134,3 +134,42 @@ def test_a_check_that_passes_again_ends_its_fault_alone() -> None:
         assert found_in(cleared) == []
         assert [one.severity for one in report_of(failed + cleared).findings] == ["info"]
         assert found_in("1/3 mons down, quorum a,b\n" + failed + cleared)[0] == DEGRADED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NFS  FAILED\n",
+        "Jenkins: SERVER    FAILED   unit tests\n",
+        "curl: connection:Timeout\n",
+        "db connection:StandAlone\n",
+        "mode cs:StandAlone\n",
+        "circuit breaker current_state: CLOSED\n",
+        "boot disk:Failed\n",
+        "{n} filesystems are offline for planned maintenance\n",
+        "{n} filesystems are offline\n",
+        "{n} web3 down\n",
+        "  {n}   web3   down\n",
+    ],
+)
+def test_lines_of_other_programs(text: str) -> None:
+    for number in (2, 7, 19):
+        assert found_in(text.format(n=number)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import:\n    name: lfs-OST00{n:02x}-osc\n    current_state: CLOSED\n",
+        "osc.lfs-OST00{n:02x}-osc-ffff9c0f.import=\n    current_state: CONNECTING\n",
+        "r{n} role:Primary\n  disk:UpToDate\n  node2 connection:Connecting\n",
+        "r{n} role:Secondary\n  disk:Failed\n",
+        "[ERR] MDS_ALL_DOWN: {n} filesystem is offline\n",
+        "Health check failed: {n} filesystem is degraded (FS_DEGRADED)\n",
+        "health: HEALTH_WARN\n  {n} filesystems are degraded\n",
+        "NFS     FAILED     Now      nfs_down({n})\n",
+    ],
+)
+def test_states_beside_words_of_their_tools(text: str) -> None:
+    for number in (1, 7, 19):
+        assert found_in(text.format(n=number)) == [DEGRADED]
