@@ -173,3 +173,32 @@ def test_lines_of_other_programs(text: str) -> None:
 def test_states_beside_words_of_their_tools(text: str) -> None:
     for number in (1, 7, 19):
         assert found_in(text.format(n=number)) == [DEGRADED]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We had {n} osds down last week; all of them are back since Monday.",
+        "If {n} osds down, the cluster stops.",
+        "As soon as an admin sees {n} osds down, the runbook applies.",
+        'The documentation of Ceph lists "Possible data damage: {n} pg inconsistent" as a health message.',
+        "The wiki explains what Reduced data availability: {n} pgs inactive means for the users.",
+        'What does "*** Some devices missing" of Btrfs mean for us?',
+    ],
+)
+def test_sentences_that_state_no_fault(text: str) -> None:
+    for number in (2, 7, 19):
+        assert found_in(text.format(n=number) + "\n") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Since the update the cluster has {n} osds down and it is slow.",
+        'Today ceph -s shows us "Possible data damage: {n} pgs inconsistent".',
+        "Why does it say {n} osds down after the reboot of the host?",
+    ],
+)
+def test_sentences_that_state_a_fault(text: str) -> None:
+    for number in (2, 7, 19):
+        assert found_in(text.format(n=number) + "\n") == [DEGRADED]
