@@ -202,3 +202,34 @@ def test_sentences_that_state_no_fault(text: str) -> None:
 def test_sentences_that_state_a_fault(text: str) -> None:
     for number in (2, 7, 19):
         assert found_in(text.format(n=number) + "\n") == [DEGRADED]
+
+
+SYNCING = (
+    "r0 role:Primary\n  disk:UpToDate\n  node{n} role:Secondary\n"
+    "    replication:SyncSource peer-disk:Inconsistent done:{n}.40\n",
+    "r0 role:Secondary\n  disk:Inconsistent\n  node{n} role:Primary\n"
+    "    replication:SyncTarget peer-disk:UpToDate done:{n}.40\n",
+    " {n}: cs:SyncTarget ro:Secondary/Primary ds:Inconsistent/UpToDate C r-----\n",
+    " {n}: cs:PausedSyncT ro:Secondary/Primary ds:Inconsistent/UpToDate C r-----\n",
+)
+
+
+@pytest.mark.parametrize("text", SYNCING)
+def test_drbd_that_copies_is_no_fault(text: str) -> None:
+    for number in (1, 12, 64):
+        assert found_in(text.format(n=number)) == [("storage-degraded", "info", "node")]
+        assert found_in(text.format(n=number).replace("Inconsistent", "Failed")) == (
+            [("storage-degraded", "info", "node")] if "peer-disk:I" in text else [DEGRADED]
+        )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "r{n} role:Secondary\n  disk:Inconsistent\n  peer role:Primary\n",
+        " {n}: cs:Connected ro:Secondary/Primary ds:Inconsistent/UpToDate C r-----\n",
+    ],
+)
+def test_drbd_with_old_data_and_no_copying(text: str) -> None:
+    for number in (1, 12, 64):
+        assert found_in(text.format(n=number)) == [DEGRADED]
