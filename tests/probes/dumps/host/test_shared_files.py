@@ -233,3 +233,29 @@ def test_drbd_that_copies_is_no_fault(text: str) -> None:
 def test_drbd_with_old_data_and_no_copying(text: str) -> None:
     for number in (1, 12, 64):
         assert found_in(text.format(n=number)) == [DEGRADED]
+
+
+@pytest.mark.parametrize(
+    ("sick", "healthy"),
+    [
+        ("{n} ssd 1.00000 osd.{n} down 1.00000 1.00000\n", "{n} ssd 1.00000 osd.{n} up 1.00000 1.00000\n"),
+        ("    osd.{n} is down\n", "If osd.{n} is down, the cluster copies its data.\n"),
+        ("osd.{n} (root=default,host=s{n}) is down\n", "osd.{n} is up\n"),
+        ("pg 2.{n} is stuck undersized for 5m\n", "pg 2.{n} is active+clean\n"),
+        ("   {n}  259   2   1   faulty   /dev/nvme{n}n1p1\n", "   {n}  259   2   1   active sync   /dev/nvme{n}n1p1\n"),
+        ("  lv{n} vg0 -wi-----p- 10.00t\n", "  lv{n} vg0 -wi------- 10.00t\n"),
+        ("  vg{n}   4   1   0 wz-pn- 14.00t 3.00t\n", "  vg{n}   4   1   0 wz--n- 14.00t 3.00t\n"),
+        (
+            " Node number  Node name  GPFS state\n   {n}    gpu7    arbitrating\n",
+            " Node number  Node name  GPFS state\n   {n}    gpu7    active\n",
+        ),
+        (
+            " Node number  Node name  Quorum  Nodes up  GPFS state\n   {n}   gpu7   2   0   8   arbitrating\n",
+            "   {n}   gpu7   2   3   8   active\n",
+        ),
+    ],
+)  # fmt: skip
+def test_other_spellings(sick: str, healthy: str) -> None:
+    for number in (1, 3, 17):
+        assert found_in(sick.format(n=number)) == [DEGRADED]
+        assert [one for one in found_in(healthy.format(n=number)) if one[0].startswith("storage")] == []
