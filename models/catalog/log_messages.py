@@ -113,6 +113,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     needs: tuple[str, ...] = ()  # it counts only if one of these messages is in the log too
     severity_alone: Severity | None = None  # the severity without these messages; None: it does not count then
     unless: tuple[str, ...] = ()  # it does not count if one of these messages is in the log too
+    stated: bool = False  # people write such lines too: in a sentence it counts only if the sentence states it
     elsewhere: bool = False  # the cause can be another machine: a text that shows nothing else has only a symptom
     about: tuple[str, ...] = ()  # its subject is that of these messages, if they have one subject
     source: Text

@@ -33,7 +33,7 @@ from ...kernel_log.messages import (
 from ...kernel_log.patterns import LONGEST, event_of, group
 from ...kernel_log.quoted import find_quoted
 from ...kernel_log.said import find_said
-from ...parsing.sentences import is_definition, is_logged, is_prose, is_record
+from ...parsing.sentences import is_definition, is_logged, is_prose, is_record, is_sentence, is_stated, sentences
 from ..core.part import Part
 from ..lines.placeholders import can_have, lines_to_fill, unfilled
 from .log_times import head, time_before
@@ -106,7 +106,7 @@ def messages(part: Part, of_tool: bool = False) -> Iterator[LogLine]:
     text = part.text
     found = find_messages(text, catalog(*KERNEL, *PROGRAMS))
     found += find_quoted(text, catalog(*KERNEL), found)
-    found = [one for one in found if not is_definition(_line(text, one))]
+    found = [one for one in found if not is_definition(_line(text, one)) and _counts(text, one)]
     explained = {_start(text, one) for one in found if message(one.name).code != NOT_ENOUGH_EVIDENCE}
     said = find_said(text) if len(text) < _PROSE else []
     found += [one for one in said if _start(text, one) not in explained and not is_output(text, one, of_tool)]
@@ -120,6 +120,22 @@ def messages(part: Part, of_tool: bool = False) -> Iterator[LogLine]:
         line = _message(number, _line(text, one), start, one)
         if event_of(line.text) is None or (one.sentence and is_prose(line.whole)):
             yield line
+
+
+def _counts(text: str, found: Found) -> bool:
+    """Whether the line of a message is of a program, or a sentence that states the message."""
+    line = _line(text, found)
+    if (
+        not message(found.name).stated
+        or is_logged(line)
+        or is_record(line)
+        or not (is_prose(line) or is_sentence(line))
+    ):
+        return True
+    start = found.start - _start(text, found)
+    place, said = [(place, said) for place, said in sentences(line) if place <= start][-1]
+    own = start - place, found.end - found.start + start - place
+    return is_stated(said, own, own)
 
 
 def is_output(text: str, found: Found, of_tool: bool) -> bool:
