@@ -91,7 +91,7 @@ def _pair(sizes: Mapping[int, Sequence[Observation]]) -> tuple[Observation, Obse
     same = [several for several in sizes.values() if len(several) == len(rates)]
     differ = all(_TIMES * several[slow].value < several[fast].value for several in same)
     one_table = _is_collective(rates[0]) and len(same) < _SIZES
-    return (rates[slow], rates[fast]) if differ and not one_table and fast < len(rates) - 1 else None
+    return (rates[slow], rates[fast]) if differ and not one_table and values[-1] < max(values) else None
 
 
 def _is_collective(one: Observation) -> bool:

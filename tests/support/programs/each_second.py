@@ -80,9 +80,13 @@ class Table:
         self.lines.append(f"{time.monotonic() - self.began:6.1f} s  -- {text}")
 
     def look(self) -> None:
-        """Add one second."""
-        verdict, findings = page(self)
-        gate = decide(None, self.folder, strict=True)  # as `linkgauge gate --strict`, without the start of a process
+        """Add one second. The page is read before and behind the gate: a cycle of the service can end between both."""
+        before, shown = None, page(self)
+        while before != shown:
+            before = shown
+            gate = decide(None, self.folder, strict=True)  # as `linkgauge gate --strict`, without a process
+            shown = page(self)
+        verdict, findings = shown
         second = Second(time.monotonic() - self.began, verdict, findings, gate.closed, str(gate))
         self.lines.append(str(second))
         if not self.seconds or self.seconds[-1].gate != second.gate:
