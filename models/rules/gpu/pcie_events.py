@@ -16,7 +16,7 @@ from ...report import COHORT, SEVERITIES, Finding, Severity
 from ..core.log_history import event_evidence, events, has_events, is_history, is_later, since, times
 from ..core.rule import Rule
 from ..core.wording import function_name, location
-from ..pcie.left_out_events import left_out, unknown_rate, with_left_out
+from ..pcie.left_out_events import left_out, with_left_out
 from .missing import off_the_bus
 
 _DETAILS = ("aer", "aer corrected")
@@ -60,7 +60,6 @@ def errors(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotChecked]:
             yield _error(snapshot, subject, *graded[0], [one for _, one in graded])
             if graded[0][0] == "info" and not is_history(snapshot, graded[0][1]):
                 yield from left_out(snapshot, subject)
-                yield from unknown_rate(snapshot, subject, graded[0][1])
 
 
 def _by_subject(snapshot: Snapshot) -> Mapping[str, list[Event]]:

@@ -1,4 +1,4 @@
-"""Bus errors that the log does not have: the kernel counted and did not write them, or the log is an excerpt.
+"""Bus errors that the kernel counted and did not write to its log, because there were too many of them.
 
 The kernel writes ten messages in five seconds and then the number of those that it left out (lib/ratelimit.c). The line
 does not say whether they were correctable. Often it names no device.
@@ -18,7 +18,6 @@ from ..core.log_history import events
 from ..core.wording import gap
 
 _KIND, _CORRECTED = "aer suppressed", "aer corrected"
-_FEW, _SHORT = 3, 60.0  # errors of an excerpt, and its seconds: they say nothing of an hour
 
 
 def with_left_out(snapshot: Snapshot, subjects: Mapping[str, list[Event]]) -> Mapping[str, list[Event]]:
@@ -50,18 +49,3 @@ def left_out(snapshot: Snapshot, subject: str) -> Iterator[NotChecked]:
         why = f"the kernel left out {number:,} messages about bus errors, and the log does not say which"
         how = "grep . /sys/bus/pci/devices/*/aer_dev_{correctable,nonfatal,fatal}"
         yield from gap(snapshot, "Event", subject, Reason.INCOMPLETE, why, how)
-
-
-def unknown_rate(snapshot: Snapshot, subject: str, event: Event) -> Iterator[NotChecked]:
-    """A gap for several errors in an excerpt of less than a minute: an hour can have thousands of them."""
-    if event.first is None or event.until is None or snapshot.origin != "dumps" or (event.count or 1) < _FEW:
-        return
-    if (shown := event.until - event.first) < _SHORT:
-        why = f"{event.count} correctable bus errors within {shown:.1f} s, where the log ends: their rate is unknown"
-        yield NotChecked(
-            what="Event",
-            subject=subject,
-            reason=Reason.INCOMPLETE,
-            detail=why,
-            how="keep an hour of the log: journalctl -k --since -1h",
-        )
