@@ -11,9 +11,11 @@ from ...models.facts.records import NotChecked, Record
 from ..parsing.parsers import shown
 from ..parsing.sentences import is_negated, is_record
 from .core.part import Part, sources
+from .host.log_events import unstated
 
 _FAULT, _LONGEST_LINE = re.compile(MACROS["fault"]), 400
 _MOST_BEHIND = 40  # lines
+_LONGEST_PROSE = 1 << 17  # characters: longer texts are logs
 # A row of a tool: indented, of a table, a member of JSON, a comment, a count of zero, or a denial
 _ROW = re.compile(
     r"[\s|{}\[\]\"#*,]|[^\n]{0,200}(?:[:|=}]\s*0(?![\w.])|less than|without error)|\W{0,4}[Nn]o\b|[^\n]{0,60}: No\b"
@@ -47,8 +49,14 @@ def unknown_text(name: str, parts: Sequence[Part], known: int) -> NotChecked:
 
 
 def _faults(part: Part) -> Iterator[tuple[int, tuple[str, str]]]:
-    """The numbers of lines with a word for a fault that they do not deny, each with its place and text."""
+    """The numbers of lines with a word for a fault that they do not deny, or with a message of a fault that they do not
+    state; each with its place and text.
+    """
+    named = unstated(part.text) if len(part.text) < _LONGEST_PROSE else set[int]()
     for number, line in part.lines():
+        if number in named:
+            yield number, (part.place(number), line)
+            continue
         found = _FAULT.search(line) if len(line) < _LONGEST_LINE and not _ROW.match(line) else None
         if found and not is_record(line) and not is_negated(line, found.start(), found.end()):
             yield number, (part.place(number), line)

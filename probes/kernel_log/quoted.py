@@ -24,32 +24,38 @@ _BEFORE = re.compile(
 )
 
 
-def find_quoted(text: str, catalog: Needles[Entry], known: Sequence[Found]) -> list[Found]:
-    """The messages without their prefix, in lines in which no message is known."""
+def find_quoted(text: str, catalog: Needles[Entry], known: Sequence[Found], stated: bool = True) -> list[Found]:
+    """The messages without their prefix, in lines in which no message is known.
+
+    `stated`: those that the line states. Else those of sentences that do not say that the message was logged here.
+    """
     taken = {text.rfind("\n", 0, one.start) + 1 for one in known}
-    every = (found for entry in present(text, catalog) for found in _find(text, entry, taken))
+    every = (found for entry in present(text, catalog) for found in _find(text, entry, taken, stated))
     return sorted(every, key=lambda one: one.start)
 
 
-def _find(text: str, entry: Entry, taken: set[int]) -> Iterator[Found]:
+def _find(text: str, entry: Entry, taken: set[int], stated: bool) -> Iterator[Found]:
     place = text.find(entry.needle)
     short = quoted(entry.name) if place >= 0 else None
     while short and place >= 0:
         start, end = text.rfind("\n", 0, place) + 1, text.find("\n", place)
         end = end if end >= 0 else len(text)
-        found = short.search(text, start, end) if start not in taken and end - start < _LONGEST else None
-        if found and _is_stated(text[start:end], found.start() - start, found.end() - start):
-            kind = message(entry.name).subject
-            kind = "gpu" if entry.file in _OF_GPUS and kind in ("rm", "node") else kind
-            subject = subject_in(text[start:end], found.start() - start, found.end() - start, kind)
-            yield Found(found.start(), found.end(), entry.name, subject)
+        line = text[start:end]
+        found = short.search(line) if start not in taken and len(line) < _LONGEST and not is_source(line) else None
+        if found and _is_stated(line, *found.span()) == stated:
+            subject = subject_in(line, *found.span(), _kind(entry))
+            yield Found(start + found.start(), start + found.end(), entry.name, subject)
         place = text.find(entry.needle, end)
+
+
+def _kind(entry: Entry) -> str:
+    """What kind of device a sentence names as the subject of this message."""
+    kind = message(entry.name).subject
+    return "gpu" if entry.file in _OF_GPUS and kind in ("rm", "node") else kind
 
 
 def _is_stated(line: str, start: int, end: int) -> bool:
     """Whether a line is the message from `start` to `end`, or a sentence that says that it was logged."""
-    if is_source(line):
-        return False
     if _BEFORE.fullmatch(line[:start]):
         return "|" not in line[end:]
     begin, until = _span(line, start, end)

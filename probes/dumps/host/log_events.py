@@ -125,17 +125,23 @@ def messages(part: Part, of_tool: bool = False) -> Iterator[LogLine]:
 def _counts(text: str, found: Found) -> bool:
     """Whether the line of a message is of a program, or a sentence that states the message."""
     line = _line(text, found)
-    if (
-        not message(found.name).stated
-        or is_logged(line)
-        or is_record(line)
-        or not (is_prose(line) or is_sentence(line))
-    ):
+    by_program = is_logged(line) or is_record(line) or not (is_prose(line) or is_sentence(line))
+    if by_program or not message(found.name).stated:
         return True
     start = found.start - _start(text, found)
     place, said = [(place, said) for place, said in sentences(line) if place <= start][-1]
     own = start - place, found.end - found.start + start - place
     return is_stated(said, own, own)
+
+
+def unstated(text: str) -> set[int]:
+    """The lines (from 0) of sentences with a message that they do not state, and do not explain either."""
+    found = find_messages(text, catalog(*KERNEL, *PROGRAMS))
+    named = [
+        *find_quoted(text, catalog(*KERNEL), found, stated=False),
+        *(one for one in found if not _counts(text, one)),
+    ]
+    return {text.count("\n", 0, one.start) for one in named if not is_definition(_line(text, one))}
 
 
 def is_output(text: str, found: Found, of_tool: bool) -> bool:

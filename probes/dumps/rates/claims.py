@@ -133,7 +133,7 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
     """
     yield from limited(part)
     for number, line in part.lines():
-        if is_limited(line[:800]) or any(find_messages(line, catalog("node_checks", "dcgm"))):
+        if is_limited(line) or any(find_messages(line, catalog("node_checks", "dcgm"))):
             continue  # the catalog names the device that a node check measured
         other = None if ignoring_case(_ADAPTER).search(line) else contrast(line, part.cite(number, line))
         if other:

@@ -62,13 +62,14 @@ _THINGS = (
     r"(?<![\w])(?:(?:memory|ram|dram|hbm|cache) (?:bandwidth|rate|speed)|nfs|lustre|disk|nvme|ssd|storage)(?=s?\b)"
 )
 _WANTED = r"(?<![\w])(?:should(?:n't| not)? (?:have|be|get|reach)|would (?:have|be)|(?:was|is) supposed to)(?![\w])"
+_LONGEST = 800  # characters of a line
 _SLOW = 0.7  # of the plain environment
 _LIKE = (0.7, 1.4)  # what a writer takes as the rate of a link: rounded, without its encoding or with it
 
 
 def contrast(line: str, cite: Evidence) -> NodePair | None:
     """The lower of the two rates that a line compares."""
-    return _of_link(line[:800], cite) or _of_environments(line[:800], cite)
+    return _of_link(line[:_LONGEST], cite) or _of_environments(line[:_LONGEST], cite)
 
 
 def _of_environments(line: str, cite: Evidence) -> NodePair | None:
@@ -100,6 +101,7 @@ def _clauses(line: str) -> Iterator[str]:
 
 def is_limited(line: str) -> bool:
     """Whether the second rate is that of another thing than the link, or one that was expected."""
+    line = line[:_LONGEST]
     found = ignoring_case(_PROMISED).search(line)
     if found is None:
         return False
@@ -110,8 +112,6 @@ def is_limited(line: str) -> bool:
 
 def _of_link(line: str, cite: Evidence) -> NodePair | None:
     """What came over a link whose rate the writer knows."""
-    if is_limited(line):
-        return None
     found = ignoring_case(_PROMISED).search(line)
     if found is None:
         return None

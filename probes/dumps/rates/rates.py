@@ -22,6 +22,7 @@ from ..lines.shapes import shape
 from . import adapter_tables, host_pairs, sizes, square
 from . import words as vocabulary
 from .claims import LISTED, SPOKEN, UNITLESS, claims, entries
+from .contrasts import is_limited
 from .flows import PATHS, flows_of, is_disk, is_nic, path_rates
 from .rows import Header, RateRow, header_of, is_change, row_of, single_node
 from .shorthand import rows_of
@@ -43,8 +44,9 @@ _GAPS = {
     "nodes": "the rates of fewer than four nodes do not show which of them is slow",
     "path": "the row names a kind of path and not its ends",
     "words": "the row has words or signs that are not understood",
+    "other": "the rate of a link is compared with a rate that something else can limit, or that was expected",
 }
-_REASONS = {"invalid": Reason.NOT_MEASURED, "words": Reason.INCOMPLETE, "numbers": Reason.INCOMPLETE}
+_REASONS = {"invalid": Reason.NOT_MEASURED} | dict.fromkeys(("words", "numbers", "other"), Reason.INCOMPLETE)
 _INVALID = "the row says how it was measured, and this does not show the rate of a link"
 
 
@@ -64,7 +66,8 @@ def read(part: Part) -> Iterator[Record]:
     report, header, way, in_table = _Report(part), Header(), "", False
     table, adapters = square.squares(part), adapter_tables.read_tables(part)
     report.records += table.rates
-    report.gaps |= {"unit": table.bare} if table.bare else {}
+    others = [number for number, line in part.lines() if is_limited(line)]
+    report.gaps |= {gap: numbers for gap, numbers in (("unit", table.bare), ("other", others)) if numbers}
     texts = {number: line for number, line in part.lines() if number not in table.lines | adapters.lines}
     rows = [(number, row) for number, line in texts.items() for row in _rows(line)]
     lines = [(number, row, vocabulary.words(_cells(row.lstrip(" \t>")))) for number, row in rows]

@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from linkgauge.models.catalog.log_messages import KERNEL, Message, entries, message, quoted
+from linkgauge.models.evaluate import evaluate
+from linkgauge.models.inventory.assemble import assemble
+from linkgauge.models.site.schema import Site
+from linkgauge.probes.dumps.read import read_text
 from linkgauge.probes.kernel_log.messages import catalog
 from linkgauge.probes.kernel_log.quoted import find_quoted
 
 ROWS = [row for name in sorted({entry.name for entry in entries(*KERNEL)}) if (row := message(name)).prefix]
+AT = 1767225600.0
 STATED = (
     "{}",
     "dmesg shows `{}` every 10 s.",
@@ -88,3 +93,24 @@ def test_the_sentence_names_the_device() -> None:
 )
 def test_documents_and_source_code(line: str) -> None:
     assert names(line) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "The node logs `GPU reset end with ret = -62` and nothing works.",
+        "We read `Admin queue is closed`; the NIC cannot be used.",
+        "9 osds down since Monday, we replaced a fan on Sunday.",
+        "PCIe 4.0 x16 gives 32 GB/s but I get 3 GB/s and it should be 30.",
+    ],
+)
+def test_a_line_that_is_not_understood_is_not_ok(line: str) -> None:
+    healthy = (
+        "17:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)\n"
+        "\tLnkCap: Port #0, Speed 32GT/s, Width x16\n\tLnkSta: Speed 32GT/s, Width x16\n\n"
+    )
+    verdicts = [
+        evaluate(assemble(list(read_text("note.txt", healthy + more, AT)), Site(), AT, origin="dumps")).verdict
+        for more in ("All jobs run.\n", f"{line}\n")
+    ]
+    assert verdicts == ["ok", "unknown"]
