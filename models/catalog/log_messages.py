@@ -210,8 +210,9 @@ def quoted(name: str) -> re.Pattern[str] | None:
 
 def search(name: str, text: str) -> re.Match[str] | None:
     """The message in a text, with or without its prefix."""
-    short = quoted(name)
-    return pattern(name).search(text) or (short.search(text) if short else None)
+    if (found := pattern(name).search(text)) is None and (short := quoted(name)):
+        return short.search(text)
+    return found
 
 
 def expanded(text: str) -> str:

@@ -111,13 +111,16 @@ class GpuLink(Fact, frozen=True, kw_only=True):
     remote_kind: str | None = None  # "gpu", "switch", "cpu"
 
 
+NO_ACCESS = "no access"  # what ROCm says of two GPUs whose memories cannot be reached (rocm_bandwidth_test)
+
+
 class GpuPair(Fact, frozen=True, kw_only=True):
     """Two GPUs: "gpu0-gpu1", the lower number first."""
 
     a: str | None = None
     b: str | None = None
     # Whether peer access works: "ok", "chipset not supported", "GPU not supported", "topology not supported", "disabled
-    # by registry", "not supported", "unknown" (nvmlDeviceGetP2PStatus), "no access" (ROCm).
+    # by registry", "not supported", "unknown" (nvmlDeviceGetP2PStatus), NO_ACCESS.
     read: str | None = None
     write: str | None = None
     nvlink: str | None = None

@@ -35,4 +35,4 @@ class NodePair(Fact, frozen=True, kw_only=True):
     b: str | None = None  # None: the rate of node a alone
     rate: float | None = None  # of a collective: bus bandwidth
     others: float | None = None  # what the text says of all other nodes or adapters, or what its writer expects
-    link: str | None = None  # the link of which `others` is the rate, as the text names it: "PCIe 2.0 x4"
+    link: str | None = None  # `others` is the rate of this link: "PCIe 2.0 x4"

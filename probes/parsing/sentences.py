@@ -151,8 +151,8 @@ _WORDS = r"(?<![\w.])[A-Za-z\u00c0-\u024f\u0400-\u04ff][a-z'\u00c0-\u024f\u0400-
 _WITHOUT_BLANKS = r"(?:[\u3040-\u30ff\u4e00-\u9fff]{2}.{0,40}?){2}"  # Chinese and Japanese
 _LITTLE = (
     r"(?<!\w)(?:for|to|in|from|by|all|not|no|does|shows?|prints?|says?|every|so|the|an?|is|are|was|were|has|have|had"
-    r"|on|of|with|but|and|our|we|I|my|this|that|only|since|after|it|at|der|die|das|ist|auf|und|le|la|est|des|el|et|les|du|ces|dans|pour|sur|que|une|una|para"
-    r"|los|mit|nur|nach|ein|eine|einer|wird|не|на|в|и|с|по|из|только|после)(?!\w)"
+    r"|on|of|with|but|and|our|we|I|my|this|that|only|since|after|it|at|der|die|das|ist|auf|und|le|la|est|des|el"
+    r"|et|les|du|ces|dans|pour|sur|que|une|una|para|los|mit|nur|nach|ein|eine|einer|wird|не|на|в|и|с|по|из|только|после)(?!\w)"
 )
 _ADDRESS = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _DEVICES: Mapping[str, str] = {

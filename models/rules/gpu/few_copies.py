@@ -32,15 +32,16 @@ from ..core.rule import Rule
 _OWN = 0.2  # of the card's link: three generations less, or an eighth of the lanes and more
 _OTHER = 1 / 3  # of another card of the node
 _FEW = 3  # cards; more form a cohort (models/bandwidth/peer_flows.py)
-_LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.5e9}  # bytes per second, by generation
-_FASTEST = 16 * _LANE[6]  # of PCIe; a faster copy is over another kind of link, or inside a GPU: a damaged text
+_FASTEST = rated(
+    speed_of(6), 16
+)  # of PCIe; a faster copy is over another kind of link, or inside a GPU: a damaged text
 _LEAST = 4 << 20  # bytes: smaller copies do not reach the rate
 _LANES_OF, _REACHED = 4, 0.9  # a part of the lanes of a pair, and the share of their rated rate that is reached
 _EIGHT_OLDER = 0.7  # the share that eight lanes of the generation before surely reach
 _AFTER_AMPERE = "10de:26"  # NVIDIA's ids are in the order of their chips
 _NEWEST = 4  # generation: many boards with cards of generation 5 have slots of generation 4
 _STAGED = 2 / 3  # of the copy through host memory; diagnosis/slower_peers.py reports a lower rate
-_ONE_LANE, _FOUR_LANES = 1.2e9, 4 * _LANE[3]  # of generation 3 and before
+_ONE_LANE, _FOUR_LANES = 1.2e9, rated(speed_of(3), 4)  # of generation 3 and before
 
 
 def far_below(snapshot: Snapshot, node: Node) -> bool:
@@ -83,7 +84,7 @@ def _expected(snapshot: Snapshot, gpu: str, one: Observation, best: Observation)
     """The rate of which the copy reaches only a small part, and its source. 0: it does not."""
     known = snapshot.of(Gpu).get(gpu)
     product = product_of(known, {}) if known else None
-    own = _LANE.get(product.pcie, 0.0) * product.width if product and not product.c2c_rate else 0.0
+    own = rated(speed_of(product.pcie), product.width) if product and not product.c2c_rate else 0.0
     comparable = best.value <= _FASTEST or bool(product and product.c2c_rate)
     if comparable and one.value < _OTHER * best.value and _are_alike(snapshot, gpu, best):
         return best.value, f"the fastest such copy of this node ({best.evidence.source})"

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...facts.gpu import Gpu, GpuPair
+from ...facts.gpu import NO_ACCESS, Gpu, GpuPair
 from ...facts.records import Evidence
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import COHORT, Basis, Finding, Severity
@@ -21,7 +21,6 @@ _SWITCH = ("PIX", "PXB")  # paths that stay below one PCIe switch
 _FEWEST = 3  # equal pairs with peer access that make a pair without it an exception
 _MOST_NAMED = 4
 _PCIE = "over PCIe"
-NO_ACCESS = "no access"  # in ROCm's own table
 _OF_BAR = (
     "a BAR that is small or above the addresses that the other GPU reaches, the IOMMU, or a kernel without HSA_AMD_P2P"
 )

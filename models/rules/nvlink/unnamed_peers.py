@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...facts.gpu import Gpu, GpuLink, GpuPair
+from ...facts.gpu import NO_ACCESS, Gpu, GpuLink, GpuPair
 from ...facts.machine import Node
 from ...facts.reason import Reason
 from ...facts.records import NotChecked
@@ -13,7 +13,6 @@ from ...report import COHORT, Finding
 from ..core.gpus import gpu_product
 from ..core.rule import Rule
 from ..core.wording import cited, gap
-from .peer_access import NO_ACCESS
 
 _NOT_REFUSED = (None, "ok", "unknown")
 _FEWEST = 3  # pairs with peer access that make a smaller number without it an exception

@@ -1,4 +1,4 @@
-"""The table of rocm_bandwidth_test that says which device can access the memory of which: 1 or 0.
+"""The table of access of rocm_bandwidth_test: 1 if the device of the row can access that of the column, else 0.
 
 The processor's row often has a 0: the BAR of a consumer board shows a part of the GPU's memory. So only pairs of GPUs
 are read. A copy between GPUs without access has no rate (N/A).
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ....models.facts.gpu import GpuPair
+from ....models.facts.gpu import NO_ACCESS, GpuPair
 from ..core.part import Part
 from ..lines.markup import cells_of
 
@@ -43,5 +43,5 @@ def _add(pairs: dict[str, GpuPair], sender: str, receiver: str, cell: str, part:
     a, b = sorted((sender, receiver), key=lambda end: int(end[3:]))
     key = f"{a}-{b}"
     if key not in pairs or cell == "0":
-        status = "ok" if cell == "1" else "no access"
+        status = "ok" if cell == "1" else NO_ACCESS
         pairs[key] = GpuPair(key=key, a=a, b=b, read=status, cites={"read": part.cite(*where)})

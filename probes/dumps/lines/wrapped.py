@@ -122,9 +122,8 @@ def _commented(lines: Sequence[str], end: str) -> Iterator[Joined]:
     broken, first = set[int](), 0
     for sign, count in runs:
         width = max(map(len, lines[first : first + count]))
-        for number in (
-            range(first, first + count - 1) if sign and _NARROWEST_COMMENT <= width <= _WIDEST_COMMENT else ()
-        ):
+        wrapped = bool(sign) and _NARROWEST_COMMENT <= width <= _WIDEST_COMMENT
+        for number in range(first, first + count - 1) if wrapped else ():
             if _is_full(lines[number], lines[number + 1][len(sign) :], width):
                 broken.add(number)
         first += count

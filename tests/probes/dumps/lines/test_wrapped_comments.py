@@ -1,4 +1,4 @@
-"""A sentence over several lines of a comment, each of which begins with the sign of a comment."""
+"""A sentence in a comment of several lines. Each line begins with the sign of the comment."""
 
 from __future__ import annotations
 
