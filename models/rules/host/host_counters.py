@@ -80,11 +80,9 @@ def memory_errors(snapshot: Snapshot, node: Node) -> Iterator[Finding | NotCheck
         if uncorrected and bad > 0:
             errors = "1 uncorrected error" if bad == 1 else f"{bad:.0f} uncorrected errors"
             when = f"the node was accepted {as_utc(accepted.at)}" if accepted else "boot"
-            if name == _PAGES:
-                text = f"{bad:.0f} with an uncorrected error, recorded by rasdaemon"
-                yield replace(_finding(name, uncorrected, text), confidence="likely")
-                continue
-            finding = _finding(name, uncorrected, f"{errors} of memory since {when}")
+            recorded = f"{bad:.0f} with an uncorrected error, recorded by rasdaemon"
+            text = recorded if name == _PAGES else f"{errors} of memory since {when}"
+            finding = _finding(name, uncorrected, text)
             yield replace(finding, confidence="likely") if snapshot.origin == "dumps" else finding
         elif corrected and (span := _since(snapshot, corrected, oldest=True)):
             before, seconds = span

@@ -13,10 +13,8 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
-from ....models.facts.machine import Event
 from ....models.facts.records import Record
 from ....models.facts.units import from_megabytes, prefixed
-from ...kernel_log.messages import KIND
 from ..core.part import Part
 from ..core.read_tool import read_tool
 from ..core.tables import Case, Line, Tool
@@ -34,6 +32,8 @@ BEGIN = (
 )
 _DISK, _FIO = "rate of a disk", "fio with direct=1, ioengine=libaio, iodepth=32 and bs=1M"
 _DEPTH = "with one request at a time the program does not reach the rate of a disk"
+# The last column with -c: what arrived is not what was sent (osu_util_validation.c)
+_WRONG = re.compile(r"[ \t|]*(\d{1,12})(?:[ \t|]+\d{1,12}(?:\.\d{1,4})?){1,6}[ \t|]+Fail(?:ed)?[ \t|]*$", re.IGNORECASE)
 _MPI, _NET = "rate of MPI", "rate of the network"
 _PLACES = {"D": "", "H": ":host", "M": ":managed"}
 _BETWEEN_RANKS = tuple(
@@ -82,10 +82,6 @@ _TOOL = Tool(
 )
 
 
-# The last column with -c: what arrived is not what was sent (osu_util_validation.c)
-_WRONG = re.compile(r"[ \t|]*(\d{1,12})(?:[ \t|]+\d{1,12}(?:\.\d{1,4})?){1,6}[ \t|]+Fail(?:ed)?[ \t|]*$", re.IGNORECASE)
-
-
 def read(part: Part) -> Iterator[Record]:
     """The rates of MPI and TCP, and failed validations; the rates of disks are gaps."""
     yield from read_tool(part, _TOOL)
@@ -93,8 +89,4 @@ def read(part: Part) -> Iterator[Record]:
     if wrong:
         number, line, size = wrong[0]
         text = f"validation of MPI data: Fail at {size} bytes, rows with Fail: {len(wrong)}"
-        cites, place = {"text": part.cite(number, line)}, part.first + number
-        key = f"osu-wrong-data {number}"
-        yield Event(
-            key=key, kind=KIND, subject="node", name="osu-wrong-data", text=text, count=1, cites=cites, place=place
-        )
+        yield part.event(number, line, "osu-wrong-data", "node", text)

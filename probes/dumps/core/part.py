@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ....models.facts.machine import Event
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, Fact, Flow, NotChecked, Observation, Record
+from ...kernel_log.messages import KIND
 
 
 class Part(Struct, frozen=True):
@@ -68,6 +70,12 @@ class Part(Struct, frozen=True):
             busy=True,
             evidence=evidence,
         )
+
+    def event(self, number: int, line: str, name: str, subject: str, text: str) -> Event:
+        """The event of the row `name` of the catalog (models/catalog/messages), which a reader finds in a line."""
+        cites, place = {"text": self.cite(number, line)}, self.first + number
+        key = f"{name} {subject}"
+        return Event(key=key, kind=KIND, subject=subject, name=name, text=text, count=1, cites=cites, place=place)
 
     def gap(
         self,

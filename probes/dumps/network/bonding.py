@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from ....models.facts.machine import Event, Net
-from ....models.facts.records import Evidence, Observation, Record
-from ...kernel_log.messages import KIND
+from ....models.facts.records import Observation, Record
 from ..core.fields import FactCollector
 from ..core.part import Part
 
@@ -30,8 +29,8 @@ _BACK = re.compile(r"[ \t]*MII Status: going back\b")
 class _Member(Struct):
     """What the file says of a member."""
 
-    cite: Evidence
-    line: int
+    number: int  # of its line in the part, from 0
+    line: str
     bond: int  # the number of the bond in the text
     speed: int = 0  # Mbit/s; 0: not shown
     half: bool = False
@@ -50,7 +49,7 @@ def read(part: Part) -> Iterator[Record]:
         elif named := _MEMBER.match(line):
             name = named["name"]
             found.add(Net, name, part.cite(number, line))
-            members[name] = _Member(part.cite(number, line), part.first + number, bond)
+            members[name] = _Member(number, line, bond)
         elif not line.strip():
             name = ""  # the lines of another member, whose first one may be missing
         elif name and (failures := _FAILURES.match(line)):
@@ -65,7 +64,7 @@ def read(part: Part) -> Iterator[Record]:
             _describe(members[name], line)
     yield from found.records()
     yield from counts.values()
-    yield from _faults(members, backups)
+    yield from _faults(part, members, backups)
 
 
 def _describe(member: _Member, line: str) -> None:
@@ -75,7 +74,7 @@ def _describe(member: _Member, line: str) -> None:
     member.churned = member.churned or bool(_CHURNED.match(line))
 
 
-def _faults(members: Mapping[str, _Member], backups: set[int]) -> Iterator[Event]:
+def _faults(part: Part, members: Mapping[str, _Member], backups: set[int]) -> Iterator[Event]:
     """Events of members that are slower than others of their bond, or that the switch does not bundle.
 
     The backup of an active member is often a slower port on purpose.
@@ -83,14 +82,11 @@ def _faults(members: Mapping[str, _Member], backups: set[int]) -> Iterator[Event
     for name, one in members.items():
         most = max(other.speed for other in members.values() if other.bond == one.bond)
         if one.half:
-            yield _event(name, one, "bond-member-half", f"bond member {name}: half duplex")
+            yield part.event(one.number, one.line, "bond-member-half", name, f"bond member {name}: half duplex")
         elif 0 < one.speed < most and one.bond not in backups:
             text = f"bond member {name}: {one.speed} Mbps beside members with {most} Mbps"
-            yield _event(name, one, "bond-member-slow", text)
+            yield part.event(one.number, one.line, "bond-member-slow", name, text)
         if one.churned:
-            yield _event(name, one, "bond-member-churned", f"bond member {name}: LACP state churned")
-
-
-def _event(name: str, member: _Member, row: str, text: str) -> Event:
-    key, cites = f"{row} {name}", {"text": member.cite}
-    return Event(key=key, kind=KIND, subject=name, name=row, text=text, count=1, cites=cites, place=member.line)
+            yield part.event(
+                one.number, one.line, "bond-member-churned", name, f"bond member {name}: LACP state churned"
+            )

@@ -10,12 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ....models.facts.machine import Event
 from ....models.facts.reason import Reason
 from ....models.facts.records import NotChecked, Record
-from ...kernel_log.messages import KIND
 from ..core.part import Part
 
 _GAP = r"[ ]{2,90}"
@@ -68,8 +66,7 @@ def read(part: Part) -> Iterator[Record]:
                 idle.pop(port.name, None)
             text, name = _fault(port)
             if name and len(found) < _MOST:
-                event = Event(key=f"{name} {port.name}", kind=KIND, subject=port.name, name=name, text=text, count=1)
-                found.setdefault(port.name, _cited(event, part, number, line))
+                found.setdefault(port.name, part.event(number, line, name, port.name, text))
             elif not port.off and (port.state in _DOWN or (port.peer and port.state in _ABSENT)):
                 idle[port.name] = part.where(number)
     yield from found.values()
@@ -83,10 +80,6 @@ def read(part: Part) -> Iterator[Record]:
             detail=f"the ports {names} of a switch are enabled and down, and the table names nothing behind them",
             how="show interfaces description: the ports that should be up",
         )
-
-
-def _cited(event: Event, part: Part, number: int, line: str) -> Event:
-    return replace(event, cites={"text": part.cite(number, line)}, place=part.first + number)
 
 
 def _fault(port: _Port) -> tuple[str, str | None]:
