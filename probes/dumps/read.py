@@ -30,6 +30,7 @@ from .gpu_tools.health_events import read_health
 from .health.redfish_drives import read_drives
 from .host.iommu import read_iommu
 from .host.log_events import read_events
+from .lines.bracketed import without_brackets
 from .lines.code_spans import with_spans_as_lines
 from .lines.cut_lines import cut_lines, without_cut_numbers
 from .lines.damaged_words import damaged_words
@@ -111,17 +112,31 @@ def _is_log(text: str) -> bool:
 
 
 def _best(name: str, text: str, at: float) -> Sequence[Record]:
-    """The records in a short text: those of the most values, if a program may have wrapped its lines."""
+    """The records in a short text: those of the most values, if a program may have wrapped its lines, or if a person
+    may have written remarks behind values.
+    """
     best = list(_records(name, text, at))
-    most = _read(best)
-    for one in joined(clean(text)):
+    most, plain = _read(best), clean(text)
+    for one in joined(plain):
         records = list(_records(name, one.text, at, one.origin))
         values = _read(records)
         if values > most or (one.trust and values == most) or one.trust > 1:
             best, most = records, values
             if one.trust:
                 break
+    if bare := without_brackets(plain):
+        records = list(_records(name, bare.text, at, range(bare.text.count("\n") + 1)))
+        # The reader of rates understands "(was 380)", and then reads as many values without it.
+        if _read(_shown(records)) >= _read(_shown(best)) + bare.numbered:
+            best = [*records, *_doubted(name, bare.doubt)]
     return best
+
+
+def _doubted(name: str, doubt: tuple[int, str] | None) -> Iterator[NotChecked]:
+    """A gap for a remark that says more of a value than the readers understand."""
+    if doubt:
+        why = f"line {doubt[0] + 1}: what a remark says of the value was not compared: {shown(doubt[1], 80)}"
+        yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=why, how=HOW)
 
 
 def _quoted(name: str, text: str, at: float, known: Iterable[Record]) -> Iterator[Record]:
@@ -139,6 +154,15 @@ def _quoted(name: str, text: str, at: float, known: Iterable[Record]) -> Iterato
     if first:
         why = f"line {first}: values in a sentence are a part of an output"
         yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=why, how=HOW)
+
+
+def _shown(records: Iterable[Record]) -> list[Record]:
+    """The records without what sentences say."""
+    return [one for one in records if not (isinstance(one, Event) and _said(one))]
+
+
+def _said(event: Event) -> bool:
+    return event.kind == "message" and is_said(event.name or "")
 
 
 def _read(records: Sequence[Record]) -> int:
@@ -197,8 +221,8 @@ def _without_said(events: Iterable[Event], checks: Iterable[Record], rates: Iter
     """
     of_checks, of_rates = (set(chain.from_iterable(map(sources, records))) for records in (checks, rates))
     for event in events:
-        if event.kind == "message" and event.name and is_said(event.name):
-            lines = of_checks | of_rates if message(event.name).code in _OF_RATES else of_checks
+        if _said(event):
+            lines = of_checks | of_rates if message(event.name or "").code in _OF_RATES else of_checks
             if any(cite.source in lines for cite in event.cites.values()):
                 continue
         yield event

@@ -255,6 +255,11 @@ def _is_over(said: str, first: tuple[int, int], last: tuple[int, int]) -> bool:
     return any(all(one.end() <= start or one.start() >= end for start, end in own) for one in over)
 
 
+def is_over(said: str) -> bool:
+    """Whether a remark says that the fault beside it is over."""
+    return _is_over(said, (0, 0), (0, 0))
+
+
 def _is_question(said: str) -> bool:
     """Whether the sentence asks whether there is a fault, or begins like a condition: "Should a GPU fall ..."."""
     asked = said.rstrip(" *\"'`)").endswith("?") and ignoring_case(_ASKS).match(said) and not asks_why(said)

@@ -9,6 +9,7 @@ from random import Random
 from bench.accuracy.excerpts.excerpt import Excerpt, Sample, Transformation, whole
 
 _COMMENTS = ("  # this one?", "   <-- here", "  # expected", "  // hm", "  (!)")
+_BRACKETS = (" (only here)", "  (bad!)")
 _FOREIGN = ("Loading checkpoint shards: done", "step 100: loss 2.3141, 412.1 tokens/s/GPU", "WARNING: see the manual")
 
 
@@ -67,6 +68,7 @@ def _paragraph_files(sample: Sample, chance: Random) -> Iterator[Excerpt]:
 LAYOUTS: tuple[Transformation, ...] = (
     whole("# comments", lambda lines: _commented(lines, ("  # this one?",)), structured=False),
     whole("other comments", lambda lines: _commented(lines, _COMMENTS[1:]), structured=False),
+    whole("remarks in brackets", lambda lines: _commented(lines, _BRACKETS), structured=False),
     whole("tabs expanded", lambda lines: (line.expandtabs(8) for line in lines)),
     whole("tabs to one blank", lambda lines: (line.replace("\t", " ") for line in lines)),
     whole("runs of blanks to one", lambda lines: (re.sub(r"(?<=\S)[ \t]+", " ", line) for line in lines)),
