@@ -9,6 +9,8 @@ riser, or of a link that trained low. Half of the lanes, or the generation befor
 both at once for the first products of generation 4, which many put on boards of generation 3 that give two cards eight
 lanes each (6 to 6.9 GB/s, nearly what four lanes of generation 4 give). Boards of generation 3 are older than the
 products after these, so for those the same rate is a finding.
+
+If a card has about half the rate of another card, nothing tells whether its slot or its link is the reason: a gap.
 """
 
 from __future__ import annotations
@@ -22,15 +24,18 @@ from ...catalog.gpus import Product, product_of
 from ...facts.gpu import Gpu
 from ...facts.machine import Node
 from ...facts.pcie_rates import rated, speed_of
-from ...facts.records import Flow, Observation
+from ...facts.reason import Reason
+from ...facts.records import Flow, NotChecked, Observation
 from ...facts.units import as_gigabytes
 from ...graph.flow_paths import hops_of
 from ...inventory.snapshot import Snapshot
 from ...report import COHORT, Finding
 from ..core.rule import Rule
+from ..core.wording import gap
 
 _OWN = 0.2  # of the card's link: three generations less, or an eighth of the lanes and more
 _OTHER = 1 / 3  # of another card of the node
+_HALF = 0.6  # of another card: half of its lanes, or a generation less
 _FEW = 3  # cards; more form a cohort (models/bandwidth/peer_flows.py)
 _FASTEST = rated(
     speed_of(6), 16
@@ -200,7 +205,33 @@ def _common_product(snapshot: Snapshot, flow: Flow) -> Product | None:
     return product if len(products) == 1 and product and (product.bridged or not product.links) else None
 
 
+def has_half(snapshot: Snapshot, node: Node) -> bool:
+    """Select dumps in which a card has about half the rate of another one, and no card has far less."""
+    return snapshot.origin == "dumps" and bool(_half(snapshot)) and not any(few_copies(snapshot, node))
+
+
+def half_of_another(snapshot: Snapshot, node: Node) -> Iterator[NotChecked]:
+    """A gap with both rates. The cards can be of two products, or in slots that differ."""
+    slow, fast = _half(snapshot)[0]
+    ends = [one.about.subject for one in (slow, fast) if isinstance(one.about, Flow)]
+    why = f"copy {ends[0]} reaches {as_gigabytes(slow.value)}, {ends[1]} {as_gigabytes(fast.value)}: a slot with fewer "
+    why += "lanes and a link that trained low look alike"
+    how = "nvidia-smi -q, or lspci -vv (LnkCap, LnkSta) of both GPUs and of the ports above them, under load"
+    yield from gap(snapshot, "rate of copies", "node", Reason.INCOMPLETE, why, how)
+
+
+def _half(snapshot: Snapshot) -> list[tuple[Observation, Observation]]:
+    """The slowest copy of a few cards and the fastest, in each direction in which they differ so much."""
+    found = list[tuple[Observation, Observation]]()
+    for several in _rates(snapshot).values():
+        slow, fast = (pick(several.values(), key=lambda one: one.value) for pick in (min, max))
+        if 1 < len(several) <= _FEW and slow.value < _HALF * fast.value and fast.value <= _FASTEST:
+            found.append((slow, fast))
+    return found
+
+
 RULES = (
+    Rule("bandwidth-low", Node, (), half_of_another, has_half),
     Rule("bandwidth-low", Node, (), few_copies, far_below),
     Rule("bandwidth-low", Node, (), slow_peer_copies, has_slow_pair),
 )

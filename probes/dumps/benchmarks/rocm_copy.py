@@ -33,7 +33,9 @@ _BUS_TEST = r"(?:(?:H2D|D2H|Bidir)_Bandwidth_(?:pinned|unpinned|registered)|p2p_
 BEGIN = (
     r"^[ \t]*(?:Device:[^\n]{1,100} Mem=[0-9.]{1,9}GB #CUs=[0-9]{1,5} Freq=|Total no\. of  available gpu #[0-9]"
     rf"|test[ ]{{1,20}}atts[ ]{{1,20}}units[ ]{{1,20}}median|{_BUS_TEST}[ ]{{1,20}}\+?[0-9]"
-    r"|RocmBandwidthTest Version: |(?:Unid|B[i]?d)irectional (?:copy )?(?:peak|average) bandwidth GB/s[ \t]*$"
+    r"|RocmBandwidthTest Version: |Device: [0-9]{1,3},[ ]{1,8}\w[^\n]{2,120}$"
+    r"|Inter-Device (?:Access|Numa Distance)[ \t]*$"
+    r"|(?:Unid|B[i]?d)irectional (?:copy )?(?:peak|average) bandwidth GB/s[ \t]*$"
     r"|TransferBench v[0-9]|Bytes Per Direction [0-9]"
     r"|Unidirectional copy peak bandwidth GB/s \[(?:Local|Remote) read / (?:Local|Remote) write\])"
 )

@@ -105,3 +105,23 @@ def test_an_unknown_gpu_with_one_lane(name: str, up: float, down: float) -> None
 @pytest.mark.parametrize(("name", "up", "down"), [("Device 67df", 1.46, 1.5), ("Polaris 11", 12.1, 12.9)])
 def test_an_unknown_gpu_with_several_lanes(name: str, up: float, down: float) -> None:
     assert found_in(_rocm(name, up, down)) == []
+
+
+def _host_copies(first: float, second: float) -> str:
+    """rocm_bandwidth_test with two cards, whose copies from and to the processor have these rates in GB/s."""
+    rows = (("N/A", first, second), (first, 600.0, 12.1), (second, 12.1, 600.0))
+    table = [f"  {number}  " + "  ".join(map(str, row)) for number, row in enumerate(rows)]
+    devices = ["  Device: 0,  AMD EPYC 7543 32-Core Processor"]
+    devices += [f"  Device: {number},  Instinct,  {number}d:0.0" for number in (1, 2)]
+    return "\n".join([*devices, "  Unidirectional copy peak bandwidth GB/s", "  D/D  0  1  2", *table, ""])
+
+
+@pytest.mark.parametrize(("first", "second", "gap"), [(7.1, 14.2, True), (14.2, 8.0, True), (13.1, 14.2, False)])
+def test_half_the_rate_of_another_card_is_a_gap(first: float, second: float, gap: bool) -> None:
+    report = report_of(_host_copies(first, second))
+    found = [one for one in report.not_checked if one.what == "rate of copies"]
+    assert bool(found) == gap
+    if gap:
+        assert report.verdict == "unknown"
+        assert f"{min(first, second):.2f} GB/s" in found[0].detail
+        assert f"{max(first, second):.1f} GB/s" in found[0].detail
