@@ -40,6 +40,7 @@ _SYSTEM = re.compile(r"[ \t]*Driver version: (\S.{0,60})")
 _HEAD = re.compile(rf"[ \t]*=+ ({_MATRICES}) =+[ \t]*")
 _ROW = re.compile(r"[ \t]*GPU([0-9]{1,3})((?:[ \t]+(?:[0-9]{1,4}|[A-Z/]{3,7}))+)[ \t]*")
 _CARD = re.compile(r"[ \t]*([0-9]{1,3})[ ]{2}.*%[ \t]*")
+_DEGREES = re.compile(r"(?<![\w.])([0-9]{1,3}\.[0-9])[cC](?!\w)")
 # A GPU that answers nothing, in the table without options
 _MUTE = re.compile(
     r"[ \t]*[0-9]{1,3}[ ]{2}(?:.{0,80}[ ]{2})?N/A[ ]{2,20}.{0,80}\bNone\b.{0,60}\b(?:unknown|N/A)\b"
@@ -180,7 +181,8 @@ def _read_text(reading: AmdReading, inside: set[int]) -> None:
             _system(reading, "Driver version", system[1].strip(), where)
         elif card := _CARD.fullmatch(line):
             failure = "the driver shows none of its values" if _MUTE.fullmatch(line) else None
-            reading.found.add(Gpu, f"gpu{int(card[1])}", where, failure=failure)
+            degrees = float(warm[1]) if (warm := _DEGREES.search(line)) else None
+            reading.found.add(Gpu, f"gpu{int(card[1])}", where, failure=failure, temperature=degrees)
         elif title := _RAS.fullmatch(line):
             owner = f"gpu{int(title[1])}"
         elif ras := _RAS_ROW.fullmatch(line):

@@ -21,6 +21,27 @@ _BACKUP = re.compile(r"[ \t]*Bonding Mode: .{0,40}active-backup")
 _MEMBER = re.compile(r"[ \t]*Slave Interface: (?P<name>[a-zA-Z][\w.-]{0,30})[ \t]*$")
 _FAILURES = re.compile(r"[ \t]*Link Failure Count: (?P<count>[0-9]{1,10})(?![0-9])")
 _SPEED = re.compile(r"[ \t]*Speed: (?P<speed>[0-9]{1,7}) ?Mb(?:ps|/s)")
+# Mbit/s (include/uapi/linux/ethtool.h); another number is damaged
+_SPEEDS = frozenset(
+    (
+        10,
+        100,
+        1000,
+        2500,
+        5000,
+        10_000,
+        14_000,
+        20_000,
+        25_000,
+        40_000,
+        50_000,
+        56_000,
+        100_000,
+        200_000,
+        400_000,
+        800_000,
+    )
+)
 _HALF = re.compile(r"[ \t]*Duplex: half\b", re.IGNORECASE)
 _CHURNED = re.compile(r"[ \t]*(?:Actor|Partner) Churn State: churned\b")
 _BACK = re.compile(r"[ \t]*MII Status: going back\b")
@@ -68,7 +89,7 @@ def read(part: Part) -> Iterator[Record]:
 
 
 def _describe(member: _Member, line: str) -> None:
-    if speed := _SPEED.match(line):
+    if (speed := _SPEED.match(line)) and int(speed["speed"]) in _SPEEDS:
         member.speed = int(speed["speed"])
     member.half = member.half or bool(_HALF.match(line))
     member.churned = member.churned or bool(_CHURNED.match(line))

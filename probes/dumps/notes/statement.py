@@ -35,13 +35,14 @@ _COUNTED = {
     "nvlinks_present": rf"\d+ (?:of|/|out of) (?P<before>\d+) (?:active )?{_LINKS}"
     r"|nvlinks?(?: up| active)? \d+ (?:of|/|out of) (?P<after>\d+)",
 }
+_NUMBER = r"(?<![\w.])(\d+)(?:\.\d+)?"  # the digits behind a point do not matter, and are no number of their own
 # Fields of a Gpu: the number, and what one unit is
 _MEASURED = {
-    "clock": (r"(?<!max )(?<!of )(?<!/ )\b(\d+)[ ]?mhz", 1e6),
-    "clock_max": (r"(?:max|maximum|of|/) (\d+)[ ]?mhz|mhz (?:max|of|/) (\d+)", 1e6),
-    "temperature": (r"\b(\d+)[ ]?°?c(?!\w)", 1.0),
-    "power_limit": (r"power (?:limit|cap) (\d+)[ ]?w", 1.0),
-    "power_limit_default": (r"default (?:power )?(?:limit )?(\d+)[ ]?w", 1.0),
+    "clock": (rf"(?<!max )(?<!of )(?<!/ ){_NUMBER}[ ]?mhz", 1e6),
+    "clock_max": (rf"(?:max|maximum|of|/) {_NUMBER}[ ]?mhz|mhz (?:max|of|/) {_NUMBER}", 1e6),
+    "temperature": (rf"{_NUMBER}[ ]?°?c(?!\w)", 1.0),
+    "power_limit": (rf"power (?:limit|cap) {_NUMBER}[ ]?w", 1.0),
+    "power_limit_default": (rf"default (?:power )?(?:limit )?{_NUMBER}[ ]?w", 1.0),
 }
 _FLAGS = {
     "remap_pending": rf"remap\w*(?: rows?)? pending {_YES}",
