@@ -13,7 +13,11 @@ from ..parsing.sentences import is_negated, is_record
 from .core.part import Part, sources
 from .host.log_events import unstated
 
-_FAULT, _LONGEST_LINE = re.compile(MACROS["fault"]), 400
+_SYMPTOM = (
+    r"\b(?:[Ff]reez(?:es?|ing)|[Ff]rozen?|[Hh]ang(?:s|ing)|[Cc]rash(?:es|ed|ing)?|[Bb]lack screens?"
+    r"|[Rr]ebooted itself)\b"
+)
+_FAULT, _LONGEST_LINE = re.compile(f"{MACROS['fault']}|{_SYMPTOM}"), 400
 _MOST_BEHIND = 40  # lines
 _LONGEST_PROSE = 1 << 17  # characters: longer texts are logs
 # A row of a tool: indented, of a table, a member of JSON, a comment, a count of zero, or a denial
