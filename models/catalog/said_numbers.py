@@ -55,7 +55,7 @@ _QUANTITIES: Mapping[str, str] = {
     "mtu": r"(?<![\w.-])(?P<n>256|512|1024|2044|2048|4092|4096|1500|9000|9216|9[0-9]{3})(?![\w.]\w|\w|%)",
     "memory": rf"(?<![\w.-])(?P<n>{_NUMBER}) ?(?P<u>[mgt])i?b\b(?!/)",
     "memories": rf"(?<![\w.-])(?P<n>{_NUMBER}) ?(?P<u>[mgt])i?b\b(?!/)",
-    "watts": r"(?<![\w.-])(?P<n>[0-9]{2,4}) ?w(?:atts?)?\b",
+    "watts": r"(?<![\w.-])(?P<n>[0-9]{2,4}(?:\.[0-9]{1,2})?) ?w(?:atts?)?\b",
     "megahertz": r"(?<![\w.-])(?P<n>[0-9](?:\.[0-9]{1,2})?|[0-9]{2,4}) ?(?P<u>[mg])hz\b",
     "version": r"(?<![\w.-])(?P<n>[0-9]{3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)(?!\w|\.\d)",
     "seconds": r"(?<![\w.-])(?P<n>[0-9]{1,4}(?:\.[0-9]{1,2})?) ?(?:s|sec|seconds|ms)\b",
@@ -78,8 +78,8 @@ _ANY_OTHER = ("mtu", "version", "socket", "memories")  # two different numbers a
 _RDMA_MTUS = ("256", "512", "1024", "2048", "4096")  # ibv_devinfo: active_mtu
 _MORE = ("seconds", "celsius")  # more than wanted is the fault
 _WANTED = (  # the number behind it is what there should be
-    r"(?<![\w-])(?:instead of|rather than|in place of|(?:down |(?<=\())from|should\w{0,3}(?: be| have| show| do| run"
-    r"| see| give| reach"
+    r"(?<![\w-])(?:instead of|rather than|in place of|(?:down |(?<=\()|^ (?=from $))from"
+    r"|should\w{0,3}(?: be| have| show| do| run| see| give| reach"
     r"| hold)?|ought(?: to(?: be| have)?)?|(?:is |are )?supposed|meant to|expect\w{0,3}|and not|not|where|against"
     r"|vs\.?|versus|compared (?:to|with)|others?|siblings?|rest|neighbou?rs?|twins?|sisters?|peers?|every(?:body|one"
     r"|thing) else|every other|identical|max(?:imum)?|capab\w{2,5}|capacity|supports?|can do|could|rated|LnkCap"

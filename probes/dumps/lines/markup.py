@@ -21,7 +21,7 @@ _CODE = re.compile(r"^([ \t]*)`([^`\n]{1,2000})`[ \t]*$", re.MULTILINE)
 # "  # crossing racks", "   <--- here". Not "==> FILE <==" (head), a prompt, not a "#" that belongs to a word, not JSON.
 # Not behind a prefix of a log and one blank: "check[4242]: # nThread", "[node1] # Rank", "03:04:05 # size".
 # Behind other signs, and as "// why" or "(!)", only after two blanks.
-_REMARK = r"(?:#[ \t]{1,3}(?=[A-Za-z]|<[-=])|<(?:-{2,12}(?![>\w=-])|={2,12}(?=[ \t]+\w))|←)"
+_REMARK = r"(?:#[ \t]{1,3}(?=[A-Za-z]|<[-=])|<(?:-{2,12}(?![>\w=-])|={2,12}(?=[ \t]+\w)|={3,12}(?=[ \t]*$))|←)"
 _COMMENT = re.compile(
     rf"(?:(?<=[^\s$#>*|-])[ \t]+(?<![:\]] )(?<![0-9]:[0-9]{{2}} ){_REMARK}"
     rf"|(?<=[|*>-])[ \t]{{2,40}}{_REMARK}|(?<=\S)[ \t]{{2,40}}//[ \t](?=[A-Za-z]))"

@@ -18,6 +18,7 @@ from linkgauge.probes.dumps.lines.markup import without_markup
         ("- a 1\n- b 2", "a 1\nb 2"),
         ("1:a\n2:b\n3:c", "a\nb\nc"),
         ("     7\ta\n     8\tb\n     9\tc", "a\nb\nc"),
+        ("Pending : Yes    <===", "Pending : Yes"),
     ],
 )
 def test_markup_is_removed_and_evidence_cites_the_line_as_it_was(text: str, plain: str) -> None:
@@ -35,6 +36,7 @@ def test_markup_is_removed_and_evidence_cites_the_line_as_it_was(text: str, plai
         "memcpy CE CPU(row) <- GPU(column) bandwidth (GB/s)",
         "node1:/tmp # lspci",
         "0: # nThread 1 nGpus 1",
+        "==> /sys/class/infiniband/mlx5_0/ports/1/state <==",
         "Nov 21 03:00:00 node1 check[4242]: # nThread 1 nGpus 1",
         "Nov 21 03:00:00 # nThread 1 nGpus 1",
         '{"name": "a  # b"}',
