@@ -124,12 +124,20 @@ def _best(name: str, text: str, at: float) -> Sequence[Record]:
             best, most = records, values
             if one.trust:
                 break
-    if bare := without_brackets(plain):
-        records = list(_records(name, bare.text, at, range(bare.text.count("\n") + 1)))
-        # The reader of rates understands "(was 380)", and then reads as many values without it.
-        if _read(_shown(records)) >= _read(_shown(best)) + bare.numbered:
-            best = [*records, *_doubted(name, bare.doubt)]
-    return best
+    return _without_remarks(name, plain, at, best)
+
+
+def _without_remarks(name: str, text: str, at: float, best: Sequence[Record]) -> Sequence[Record]:
+    """The records without remarks behind values, if they have as many values, and what only a remark says."""
+    if not (bare := without_brackets(text)):
+        return best
+    records = list(_records(name, bare.text, at, range(bare.text.count("\n") + 1)))
+    # The reader of rates understands "(was 380)", and then reads as many values without it.
+    if _read(_shown(records)) < _read(_shown(best)) + bare.numbered:
+        return best
+    read = set(chain.from_iterable(map(sources, records)))
+    said = [one for one in best if isinstance(one, Event) and _said(one) and read.isdisjoint(sources(one))]
+    return [*records, *said, *_doubted(name, bare.doubt)]
 
 
 def _doubted(name: str, doubt: tuple[int, str] | None) -> Iterator[NotChecked]:
@@ -162,7 +170,8 @@ def _shown(records: Iterable[Record]) -> list[Record]:
 
 
 def _said(event: Event) -> bool:
-    return event.kind == "message" and is_said(event.name or "")
+    """Whether it is a sentence of a person."""
+    return event.kind == "message" and event.name is not None and is_said(event.name)
 
 
 def _read(records: Sequence[Record]) -> int:

@@ -8,7 +8,7 @@ from linkgauge.probes.dumps.lines.bracketed import without_brackets
 from tests.support.texts import report_of
 
 NEUTRAL = ("only on this node", "docker default", "the same on the others", "here")
-DOUBTS = ("should be 25000", "expected 200", "why?", "too low!", "wrong, the others have 400")
+DOUBTS = ("should be 25000", "expected 200", "why?", "too low!", "wrong, the others have 400", "flapping since Monday")
 FAULTS = (
     ("    Remapped Rows\n        Pending : Yes{}\n        Remapping Failure Occurred : No\n", "gpu-row-remap"),
     ("md0 : active raid5 sdb[1] sdc[2]{}\n      1953260544 blocks level 5 [3/2] [_UU]\n", "storage-degraded"),
