@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from ....models.facts.machine import Event, Net
-from ....models.facts.records import Observation, Record
+from ....models.facts.records import NotChecked, Observation, Record
 from ..core.fields import FactCollector
 from ..core.part import Part
 
@@ -22,26 +22,8 @@ _MEMBER = re.compile(r"[ \t]*Slave Interface: (?P<name>[a-zA-Z][\w.-]{0,30})[ \t
 _FAILURES = re.compile(r"[ \t]*Link Failure Count: (?P<count>[0-9]{1,10})(?![0-9])")
 _SPEED = re.compile(r"[ \t]*Speed: (?P<speed>[0-9]{1,7}) ?Mb(?:ps|/s)")
 # Mbit/s (include/uapi/linux/ethtool.h); another number is damaged
-_SPEEDS = frozenset(
-    (
-        10,
-        100,
-        1000,
-        2500,
-        5000,
-        10_000,
-        14_000,
-        20_000,
-        25_000,
-        40_000,
-        50_000,
-        56_000,
-        100_000,
-        200_000,
-        400_000,
-        800_000,
-    )
-)
+_SPEEDS = frozenset((10, 100, 1000, 2500, 5000, 10_000, 14_000, 20_000, 25_000, 40_000, 50_000, 56_000))
+_SPEEDS |= {100_000, 200_000, 400_000, 800_000}
 _HALF = re.compile(r"[ \t]*Duplex: half\b", re.IGNORECASE)
 _CHURNED = re.compile(r"[ \t]*(?:Actor|Partner) Churn State: churned\b")
 _BACK = re.compile(r"[ \t]*MII Status: going back\b")
@@ -89,13 +71,13 @@ def read(part: Part) -> Iterator[Record]:
 
 
 def _describe(member: _Member, line: str) -> None:
-    if (speed := _SPEED.match(line)) and int(speed["speed"]) in _SPEEDS:
+    if speed := _SPEED.match(line):
         member.speed = int(speed["speed"])
     member.half = member.half or bool(_HALF.match(line))
     member.churned = member.churned or bool(_CHURNED.match(line))
 
 
-def _faults(part: Part, members: Mapping[str, _Member], backups: set[int]) -> Iterator[Event]:
+def _faults(part: Part, members: Mapping[str, _Member], backups: set[int]) -> Iterator[Event | NotChecked]:
     """Events of members that are slower than others of their bond, or that the switch does not bundle.
 
     The backup of an active member is often a slower port on purpose.
@@ -104,6 +86,9 @@ def _faults(part: Part, members: Mapping[str, _Member], backups: set[int]) -> It
         most = max(other.speed for other in members.values() if other.bond == one.bond)
         if one.half:
             yield part.event(one.number, one.line, "bond-member-half", name, f"bond member {name}: half duplex")
+        elif 0 < one.speed < most and one.bond not in backups and not {one.speed, most} <= _SPEEDS:
+            why = f"bond member {name}: of {one.speed} and {most} Mbps, one is no speed of Ethernet"
+            yield part.gap(one.number, why, "dump", how="cat /proc/net/bonding/* again")
         elif 0 < one.speed < most and one.bond not in backups:
             text = f"bond member {name}: {one.speed} Mbps beside members with {most} Mbps"
             yield part.event(one.number, one.line, "bond-member-slow", name, text)

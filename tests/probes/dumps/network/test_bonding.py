@@ -79,3 +79,13 @@ def test_a_member_whose_state_changes_is_not_ok(member: str) -> None:
     assert [one[:2] for one in found_in(text.format("going down"))] == [("nic-port-down", "warning")]
     assert report_of(text.format("going back")).verdict == "unknown"
     assert report_of(text.format("up")).verdict == "ok"
+
+
+@pytest.mark.parametrize("speed", [19_000, 35_000, 90_000, 900_000])
+def test_a_number_that_is_no_speed_of_ethernet_is_a_gap(speed: int) -> None:
+    lacp = "IEEE 802.3ad Dynamic link aggregation"
+    text = _bond(lacp, ("ens9f0", "100000", ""), ("ens9f1", str(speed), ""))
+    assert found_in(text) == []
+    report = report_of(text)
+    assert report.verdict == "unknown"
+    assert any(f"{speed} " in one.detail for one in report.not_checked)
