@@ -13,10 +13,8 @@ from ..parsing.sentences import is_negated, is_record
 from .core.part import Part, sources
 from .host.log_events import unstated
 
-_SYMPTOM = (
-    r"\b(?:[Ff]reez(?:es?|ing)|[Ff]rozen?|[Hh]ang(?:s|ing)|[Cc]rash(?:es|ed|ing)?|[Bb]lack screens?"
-    r"|[Rr]ebooted itself)\b"
-)
+# What people write of a machine. Not "Freezing user space processes" and "crash kernel", which a healthy one logs.
+_SYMPTOM = r"\b(?:freez(?:es|ing)|frozen?|hang(?:s|ing)|crash(?:es|ed|ing)|[Bb]lack screens?|[Rr]ebooted itself)\b"
 _FAULT, _LONGEST_LINE = re.compile(f"{MACROS['fault']}|{_SYMPTOM}"), 400
 _MOST_BEHIND = 40  # lines
 _LONGEST_PROSE = 1 << 17  # characters: longer texts are logs

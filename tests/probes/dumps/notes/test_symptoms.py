@@ -23,3 +23,8 @@ def test_a_symptom_without_a_cause(said: str) -> None:
 
 def test_without_a_symptom() -> None:
     assert report_of(XID).verdict == "ok"
+
+
+@pytest.mark.parametrize("line", ["kdump: crash kernel memory reserved", "PM: Freezing user space processes ... done"])
+def test_what_a_healthy_machine_logs(line: str) -> None:
+    assert report_of(f"{line}\n{XID}").verdict == "ok"
