@@ -47,6 +47,7 @@ _SHORT, _FEW = 1 << 20, 2  # in longer texts, the reader tries fewer frames arou
 _HEAD = 1 << 15  # characters at the beginning that show a frame around all lines
 _MOST_SHAPES, _LONGEST = 50_000, 300  # entries in the cache of a text, and characters per entry
 _KEPT_SHAPES = 65_536  # entries that the next text finds: the parts of a report, and its next copy, have the same lines
+_FAR = " " * 512  # no output begins behind so many blanks, and each reader would try each of their ends
 _BLOCK = 1 << 20  # characters whose shapes are computed at once
 _NEVER = re.compile("(?!)")
 _VARIABLE = re.compile(r"[ \t]*(?:export |declare -x )?[A-Z_][A-Z0-9_]{1,80}=")
@@ -259,7 +260,7 @@ def _marks(text: str, readers: tuple[Reader, ...]) -> Iterator[tuple[int, int, R
 def _beginning_pattern(readers: tuple[Reader, ...], form: str) -> re.Pattern[str] | None:
     """The expression of all readers whose outputs can begin with a line of this shape. None if there are none."""
     some, each = _shape_patterns(readers)
-    if not some.match(form):
+    if form.startswith(_FAR) or not some.match(form):
         return None
     return _expression(readers, tuple(number for number, loose in enumerate(each) if loose.match(form)))
 
