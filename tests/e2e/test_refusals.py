@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from linkgauge.probes.calls import hold
+from tests.support.programs import slurm_here
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -21,11 +22,10 @@ WORK = "a, b = bytearray(1 << 27), bytearray(1 << 27)\nwhile True: a[:] = b"
 
 
 @pytest.fixture(autouse=True)
-def _no_slurmd() -> None:
-    """Wait until the test of Slurm, which may run beside this one, has ended its slurmd: it is a reason of its own."""
-    end = time.monotonic() + 120
-    while any(one.info["name"] == "slurmd" for one in psutil.process_iter(["name"])) and time.monotonic() < end:
-        time.sleep(0.2)
+def _no_slurmd() -> Iterator[None]:
+    """No test of Slurm runs beside this one: its slurmd is a reason of its own not to measure."""
+    with slurm_here.alone():
+        yield
 
 
 @pytest.fixture

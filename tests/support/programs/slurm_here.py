@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from socket import socket
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 NEEDED = ("munged", "slurmctld", "slurmd", "scontrol", "srun")
 _NODE = "NodeName=node{number} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=1"
@@ -102,6 +103,14 @@ class SlurmHere:
 
 
 @contextmanager
+def alone() -> Iterator[None]:
+    """Only one of the clusters of Slurm, and of the tests that need a machine without slurmd, runs at a time."""
+    with Path(gettempdir(), "linkgauge-tests-slurmd.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
 def slurm(folder: Path, scripts: Path, nodes: int = 1) -> Iterator[SlurmHere]:
     """The cluster for the duration of the block. `scripts` contains the programs that it calls.
 
@@ -114,7 +123,7 @@ def slurm(folder: Path, scripts: Path, nodes: int = 1) -> Iterator[SlurmHere]:
     first, *others = _free_ports(1 + nodes)
     lines = "\n".join(_NODE.format(number=number, port=port) for number, port in enumerate(others))
     here = SlurmHere(folder)
-    with TemporaryDirectory(prefix="slurm", dir="/tmp") as sockets, ExitStack() as stack:
+    with alone(), TemporaryDirectory(prefix="slurm", dir="/tmp") as sockets, ExitStack() as stack:
         text = _CONF.format(folder=folder, sockets=sockets, scripts=scripts, port=first, nodes=lines)
         (folder / "slurm.conf").write_text(text)
         files = {"key-file": folder / "key", "socket": Path(sockets, "munge.sock")}
