@@ -21,7 +21,7 @@ from ..site.toml_tables import in_tables
 from . import packaged
 
 # Messages of the kernel and its drivers, and messages of programs and agents: one file per family.
-KERNEL = ("nvidia", "pci", "processor", "memory", "storage", "files", "network", "amdgpu", "kernel")
+KERNEL = ("nvidia", "pci", "processor", "memory", "storage", "files", "network", "amdgpu", "intel_gpu", "kernel")
 PROGRAMS = (
     "fabric",
     "ibdiagnet",

@@ -231,7 +231,7 @@ def _half(snapshot: Snapshot) -> list[tuple[Observation, Observation]]:
 
 
 RULES = (
-    Rule("bandwidth-low", Node, (), half_of_another, has_half),
     Rule("bandwidth-low", Node, (), few_copies, far_below),
+    Rule("bandwidth-low", Node, (), half_of_another, has_half),
     Rule("bandwidth-low", Node, (), slow_peer_copies, has_slow_pair),
 )
