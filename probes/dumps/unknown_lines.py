@@ -14,7 +14,7 @@ from .core.part import Part, sources
 from .host.log_events import unstated
 
 # What people write of a machine. Not "Freezing user space processes" and "crash kernel", which a healthy one logs.
-_SYMPTOM = r"\b(?:freez(?:es|ing)|frozen?|hang(?:s|ing)|crash(?:es|ed|ing)|[Bb]lack screens?|[Rr]ebooted itself)\b"
+_SYMPTOM = r"\b(?:freezes|freezing|frozen?|hang(?:s|ing)|crash(?:es|ed|ing)|[Bb]lack screens?|[Rr]ebooted itself)\b"
 _FAULT, _LONGEST_LINE = re.compile(f"{MACROS['fault']}|{_SYMPTOM}"), 400
 _MOST_BEHIND = 40  # lines
 _LONGEST_PROSE = 1 << 17  # characters: longer texts are logs
