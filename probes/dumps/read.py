@@ -132,8 +132,7 @@ def _without_remarks(name: str, text: str, at: float, best: Sequence[Record]) ->
     if not (bare := without_brackets(text)):
         return best
     records = list(_records(name, bare.text, at, range(bare.text.count("\n") + 1)))
-    # The reader of rates understands "(was 380)", and then reads as many values without it.
-    if _read(_shown(records)) < _read(_shown(best)) + bare.numbered:
+    if _read(_shown(records)) < _read(_shown(best)):
         return best
     read = set(chain.from_iterable(map(sources, records)))
     said = [one for one in best if isinstance(one, Event) and _said(one) and read.isdisjoint(sources(one))]

@@ -1,8 +1,8 @@
 """Removes the remarks in brackets that people write behind a value: "Rate: 100 (should be 200)".
 
 Tools write brackets behind values, too: "(downgraded)", "(4X EDR)". So this is a proposal: the caller keeps it only if
-the readers read more from it. A remark that says that the fault is over stays, and so the value stays unread; the
-readers of rates understand "(was 380 Gb/s)" themselves.
+the readers read more from it. A remark that says that the fault is over stays, and so the value stays unread. So do
+"(was 380)" and "(should be 400 Gb/s)", which the readers of rates and of notes understand.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import NamedTuple
 from ...parsing.expressions import ignoring_case
 from ...parsing.sentences import is_over
 
-_BRACKETS = re.compile(r"(?<=[^\s(])[ \t]{1,8}(?P<remark>\((?!was \d)[^()\n]{2,100}\))(?=[ \t]*$)")
+_RATE = r"[^()\n]{0,90}?[0-9] ?[KMGT]i?(?:[Bb]|bit)(?:/s|ps)"
+_BRACKETS = re.compile(rf"(?<=[^\s(])[ \t]{{1,8}}(?P<remark>\((?!was \d|{_RATE})[^()\n]{{2,100}}\))(?=[ \t]*$)")
 _OF_PERSON = (  # what the value should be, that it is wrong, or where it holds
     r"[!?]|(?<![\w-])(?:should|must|expect\w{0,4}|instead|suppos\w{1,4}|was|were|wrong|missing|bad|too|needs?|why"
     r"|degraded|down|lost|dead|slow|broken|failed)(?![\w-])"
@@ -28,12 +29,11 @@ _HARMLESS = re.compile(  # it says where the value holds, and nothing else
 
 
 class Bare(NamedTuple):
-    """A text without remarks, whether one of them has a number, and the first one that may doubt its value: the number
-    of its line (from 0) and its words.
+    """A text without remarks, and the first remark that may doubt its value: the number of its line (from 0) and its
+    words.
     """
 
     text: str
-    numbered: bool
     doubt: tuple[int, str] | None
 
 
@@ -41,11 +41,15 @@ def without_brackets(text: str) -> Bare | None:
     """The text without such remarks. None: it has none."""
     if ")\n" not in text and not text.endswith(")"):
         return None
-    lines, removed = text.split("\n"), dict[int, str]()
-    for number, line in enumerate(lines):
-        found = _BRACKETS.search(line) if line.rstrip().endswith(")") else None
-        if found and ignoring_case(_OF_PERSON).search(found["remark"]) and not is_over(found["remark"]):
-            lines[number], removed[number] = line[: found.start()], found["remark"]
-    doubts = ((number, words) for number, words in removed.items() if not _HARMLESS.fullmatch(words))
-    numbered = any(re.search(r"\d", words) for words in removed.values())
-    return Bare("\n".join(lines), numbered, next(doubts, None)) if removed else None
+    lines = text.split("\n")
+    found = {number: one for number, line in enumerate(lines) if line.rstrip()[-1:] == ")" and (one := _remark(line))}
+    for number, one in found.items():
+        lines[number] = lines[number][: one.start()]
+    doubts = ((number, one["remark"]) for number, one in found.items() if not _HARMLESS.fullmatch(one["remark"]))
+    return Bare("\n".join(lines), next(doubts, None)) if found else None
+
+
+def _remark(line: str) -> re.Match[str] | None:
+    found = _BRACKETS.search(line)
+    of_person = found and ignoring_case(_OF_PERSON).search(found["remark"]) and not is_over(found["remark"])
+    return found if of_person else None

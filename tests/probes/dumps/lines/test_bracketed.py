@@ -44,3 +44,10 @@ def test_a_fault_that_is_over_is_not_read() -> None:
 @pytest.mark.parametrize("line", OF_TOOLS)
 def test_what_tools_write_stays(line: str) -> None:
     assert without_brackets(line) is None
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+@pytest.mark.parametrize("remark", ["should be 400 Gb/s", "was 400 Gb/s"])
+def test_a_remark_that_readers_understand_stays(remark: str, times: int) -> None:
+    report = report_of(f"mlx5_5: 180 Gb/s ({remark})\n" * times)
+    assert {(one.expected, one.observed) for one in report.findings} == {(50e9, 22.5e9)}
