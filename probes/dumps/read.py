@@ -129,7 +129,9 @@ def _best(name: str, text: str, at: float) -> Sequence[Record]:
 
 def _without_remarks(name: str, text: str, at: float, best: Sequence[Record]) -> Sequence[Record]:
     """The records without remarks behind values, if they have as many values, and what only a remark says."""
-    if not (bare := without_brackets(text)):
+    messages = (one for one in best if isinstance(one, Event) and one.kind == "message" and not _said(one))
+    whole = {place - 1 for one in messages for place in _places(one)}
+    if not (bare := without_brackets(text, whole)):
         return best
     records = list(_records(name, bare.text, at, range(bare.text.count("\n") + 1)))
     if _read(_shown(records)) < _read(_shown(best)):
@@ -153,7 +155,7 @@ def _quoted(name: str, text: str, at: float, known: Iterable[Record]) -> Iterato
     cited = set(chain.from_iterable(map(sources, known)))
     first = None
     for one in _records(name, quotes.text, at, quotes.origin):
-        places = {int(source.rpartition(":")[2].partition(".")[0]) for source in sources(one) if source}
+        places = _places(one)
         if isinstance(one, Fact) and not isinstance(one, Event) and not {f"{name}:{place}" for place in places} & cited:
             gpu = quotes.gpus.get(min(places) - 1) if places and one.key == NAMELESS else None
             first = first or min(places, default=None)
@@ -161,6 +163,11 @@ def _quoted(name: str, text: str, at: float, known: Iterable[Record]) -> Iterato
     if first:
         why = f"line {first}: values in a sentence are a part of an output"
         yield NotChecked(what="dump", subject=name, reason=Reason.INCOMPLETE, detail=why, how=HOW)
+
+
+def _places(one: Record) -> set[int]:
+    """The numbers of the lines (from 1) that a record cites."""
+    return {int(source.rpartition(":")[2].partition(".")[0]) for source in sources(one) if source}
 
 
 def _shown(records: Iterable[Record]) -> list[Record]:

@@ -8,6 +8,7 @@ the readers read more from it. A remark that says that the fault is over stays, 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from ...parsing.expressions import ignoring_case
@@ -37,12 +38,16 @@ class Bare(NamedTuple):
     doubt: tuple[int, str] | None
 
 
-def without_brackets(text: str) -> Bare | None:
-    """The text without such remarks. None: it has none."""
+def without_brackets(text: str, whole: Collection[int] = ()) -> Bare | None:
+    """The text without such remarks. None: it has none. The lines with the numbers `whole` (from 0) stay: they are
+    messages of programs, some of which end with brackets.
+    """
     if ")\n" not in text and not text.endswith(")"):
         return None
     lines = text.split("\n")
     found = {number: one for number, line in enumerate(lines) if line.rstrip()[-1:] == ")" and (one := _remark(line))}
+    for number in found.keys() & set(whole):
+        del found[number]
     for number, one in found.items():
         lines[number] = lines[number][: one.start()]
     doubts = ((number, one["remark"]) for number, one in found.items() if not _HARMLESS.fullmatch(one["remark"]))

@@ -51,3 +51,8 @@ def test_what_tools_write_stays(line: str) -> None:
 def test_a_remark_that_readers_understand_stays(remark: str, times: int) -> None:
     report = report_of(f"mlx5_5: 180 Gb/s ({remark})\n" * times)
     assert {(one.expected, one.observed) for one in report.findings} == {(50e9, 22.5e9)}
+
+
+def test_a_message_keeps_the_brackets_that_it_ends_with() -> None:
+    message = "Detected 4 recovery NvLink errors on GPU 3's NVLink (should be 0)\n"
+    assert "nvlink-errors" in {one.code for one in report_of(message + FAULTS[2][0].format(" (only here)")).findings}
