@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from ...models.facts.reason import Reason
@@ -40,7 +42,16 @@ def schema() -> str:
     for one in (whole, *whole["$defs"].values()):
         if "description" in one:  # a docstring; before Python 3.13 it has the indentation of the code
             one["description"] = cleandoc(one["description"])
-    return _indented({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": SCHEMA, **whole})
+    return _indented({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": SCHEMA, **_open(whole)})
+
+
+def _open(thing: object) -> Any:
+    """The schema without the names of keys, which msgspec writes since 0.23: the same schema with each msgspec, and a
+    later linkgauge may add a key.
+    """
+    if isinstance(thing, dict):
+        return {key: _open(value) for key, value in thing.items() if key != "propertyNames"}
+    return [_open(one) for one in thing] if isinstance(thing, list) else thing
 
 
 def _indented(thing: object) -> str:
