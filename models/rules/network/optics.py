@@ -27,7 +27,7 @@ def outside(snapshot: Snapshot, module: Optics) -> Iterator[Finding]:
     more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
     name = f"the optical module of {module.net}" if module.net else "an optical module"
     verb = "reports" if module.stated else "has values beyond its thresholds:"
-    field = "alarms" if module.alarms else "warnings"
+    fields = ["alarms" if module.alarms else "warnings", *(["measured"] if module.measured else [])]
     yield Finding(
         code="nic-optics",
         severity="info" if unused else "warning",
@@ -35,12 +35,18 @@ def outside(snapshot: Snapshot, module: Optics) -> Iterator[Finding]:
         subject=module.net or module.key,
         case=_case(found),
         fact=f"reports {', '.join(found[:_MOST_NAMED])}{more}",
-        message=f"{name} {verb} {', '.join(found[:_MOST_NAMED])}{more}",
+        message=f"{name} {verb} {', '.join(found[:_MOST_NAMED])}{more}{_values(module)}",
         expected="none",
         observed=", ".join(found),
         cause="a laser that is off or failing, a dirty or bent fiber, no light from the other end, or heat",
-        evidence=cited(module, field),
+        evidence=cited(module, *fields),
     )
+
+
+def _values(module: Optics) -> str:
+    """The values of which the alarms speak: "; Laser output power: 0.1023 mW / -9.90 dBm"."""
+    lines = (" ".join(line.split()).replace(" :", ":") for line in (module.measured or ())[:_MOST_NAMED])
+    return "".join(f"; {line}" for line in lines)
 
 
 def _case(found: tuple[str, ...]) -> str | None:

@@ -18,8 +18,10 @@ from .fields import FactCollector
 from .part import Part
 
 # The value ends before a note ("  # persistent", "  <-- here"). Dots fill the line of perfquery and of some ls tools.
+# Blanks before brackets can be a part of the name: "low alarm    (Chan 1) : Off".
 _LINE = re.compile(
-    r"^[\s>|*•\"'`{,+-]*(?P<name>[A-Za-z][^:=|\t\n]{0,78}?)[\s*`\"']*(?:[:=|]+[\s.]*|\t+|[ ]{2,})"
+    r"^[\s>|*•\"'`{,+-]*(?P<name>[A-Za-z][^:=|\t\n]{0,78}?)[\s*`\"']*"
+    r"(?:[:=|]+[\s.]*|\t+|[ ]{2,}(?!\([^()\n]{1,24}\)\s*[:=]))"
     r"[\s*`\"']*(?P<value>[^|\n]{0,200}?)[\s|*`\"',;]*(?:\s(?:\#|//|<-|←)[^\n]*)?$"
 )
 _MEMBER = re.compile(r"\"([\w .-]{1,60})\"\s*:\s*\"?([^\",{}\[\]]{1,100})\"?")

@@ -151,8 +151,29 @@ def _fact(module: _Module) -> Iterator[Record]:
         rows = on if module.flags else _outside(module, grade)
         fields[f"{grade}s"] = tuple(name for name, _ in rows)
         cites[f"{grade}s"] = rows[0][1] if rows else module.first
+    flags = [name for name, (_, state, _) in module.flags.items() if state]
+    found = dict.fromkeys(value for flag in flags for value in _measured(module, flag))
+    if found:
+        fields["measured"] = tuple(value.text.strip() for value in found)
+        cites["measured"] = next(iter(found))
     device = module.key.partition("/")[0] if "/" in module.key else None
     yield Optics(key=module.key, net=device, stated=bool(module.flags), cites=cites, **fields)
+
+
+def _measured(module: _Module, flag: str) -> Iterator[Evidence]:
+    """The line of the value of which a flag speaks: of its lane, or the only one."""
+    what, lane = _FLAG.fullmatch(flag), _lane(flag)
+    found = [
+        where
+        for name, (measured, _, where) in module.values.items()
+        if what and measured == _plain(what["what"]) and (lane is None or lane == _lane(name))
+    ]
+    yield from found if len(found) == 1 else ()
+
+
+def _lane(name: str) -> str | None:
+    found = _LANE.search(name)
+    return found[1] if found else None
 
 
 def _outside(module: _Module, grade: str) -> list[tuple[str, Evidence]]:
