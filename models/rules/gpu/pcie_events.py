@@ -21,6 +21,7 @@ from .missing import off_the_bus
 
 _DETAILS = ("aer", "aer corrected")
 _PARTS = ("aer corrected detail", "aer detail")  # names of errors
+_NAME = re.compile(r"\[[ 0-9][0-9]\] (\w+)")
 _RECEIVED = "aer received"
 _KINDS = (*_DETAILS, _RECEIVED, *_PARTS, "surprise down", "aer suppressed")
 # The limit of the counters (pcie.py): 8 a minute on 16 lanes (DCGM's health watch).
@@ -156,6 +157,10 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
     kind = {"aer corrected": "correctable bus errors", "surprise down": "the link below it went down by surprise"}.get(
         event.kind or "", "fatal bus errors" if event.fatal else "uncorrected bus errors"
     )
+    known = {one.key for one in found}
+    parts = [one for one in events(snapshot, *_PARTS) if one.subject == subject and one.key not in known]
+    names = dict.fromkeys(name for one in (*found, *parts) for name in _NAME.findall(event_evidence(one).text))
+    kind += f" ({', '.join(names)})" if names else ""
     after = ", and nothing is there now" if _empty(snapshot, subject) else ", and came up again"
     after = "" if _unseen(snapshot, subject) else after
     end = after if event.kind == "surprise down" else ""
@@ -175,7 +180,7 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
         unit="count",
         cause="the link's signal: seating, riser, retimer or cable; then the device, or a device below it",
         location=location(function, snapshot) if function else {},
-        evidence=tuple(event_evidence(one) for one in found),
+        evidence=tuple(map(event_evidence, (*found, *parts))),
     )
 
 
