@@ -10,7 +10,7 @@ from msgspec import Struct
 from ...catalog.gpus import Product, products_of
 from ...facts.gpu import Gpu, GpuPair
 from ...facts.machine import Node, Pci
-from ...facts.pci_classes import NVIDIA, kind_of
+from ...facts.pci_classes import NVIDIA, is_arc, kind_of
 from ...facts.records import Evidence
 from ...facts.units import MIB, as_bytes
 from ...inventory.cohorts import strict_majority
@@ -129,6 +129,30 @@ def without_addresses(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
             unit="bytes",
             cause="Above 4G Decoding or Resizable BAR is switched off in the firmware setup",
             evidence=cited(function, "bar1", "bar1_max"),
+        )
+
+
+def is_intel_card(snapshot: Snapshot, function: Pci) -> bool:
+    """Select Intel's cards."""
+    return is_arc(function)
+
+
+def of_intel_card(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
+    """The window is that of a card without Resizable BAR, which all cards of the series have and need."""
+    if function.bar1 == _SMALL:
+        yield Finding(
+            code="pcie-bar1-small",
+            severity="warning",
+            confidence="likely",
+            subject=function.key,
+            subject_name=function_name(snapshot, function),
+            message=f"{function_name(snapshot, function)} shows {_SMALL // MIB} MiB of its memory (BAR2)",
+            observed=function.bar1,
+            unit="bytes",
+            expected_source="Intel: Arc cards need Resizable BAR",
+            cause="Resizable BAR or Above 4G Decoding is switched off in the firmware setup, or the board has neither",
+            location=location(function),
+            evidence=cited(function, "bar1"),
         )
 
 
@@ -251,5 +275,6 @@ def _could(window: Window) -> tuple[int, Basis | None, str]:
 RULES = (
     Rule("pcie-bar1-small", Pci, ("bar1",), of_function, is_nvidia_gpu),
     Rule("pcie-bar1-small", Pci, ("bar1",), without_addresses, may_need_window),
+    Rule("pcie-bar1-small", Pci, ("bar1",), of_intel_card, is_intel_card),
     Rule("pcie-bar1-small", Gpu, ("bar1", "memory"), of_driver),
 )

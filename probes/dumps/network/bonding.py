@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from ....models.facts.ethernet import ETHERNET_SPEEDS
 from ....models.facts.machine import Event, Net
 from ....models.facts.records import NotChecked, Observation, Record
+from ....models.facts.units import from_megabits
 from ..core.fields import FactCollector
 from ..core.part import Part
 
@@ -21,9 +23,6 @@ _BACKUP = re.compile(r"[ \t]*Bonding Mode: .{0,40}active-backup")
 _MEMBER = re.compile(r"[ \t]*Slave Interface: (?P<name>[a-zA-Z][\w.-]{0,30})[ \t]*$")
 _FAILURES = re.compile(r"[ \t]*Link Failure Count: (?P<count>[0-9]{1,10})(?![0-9])")
 _SPEED = re.compile(r"[ \t]*Speed: (?P<speed>[0-9]{1,7}) ?Mb(?:ps|/s)")
-# Mbit/s (include/uapi/linux/ethtool.h); another number is damaged
-_SPEEDS = frozenset((10, 100, 1000, 2500, 5000, 10_000, 14_000, 20_000, 25_000, 40_000, 50_000, 56_000))
-_SPEEDS |= {100_000, 200_000, 400_000, 800_000}
 _HALF = re.compile(r"[ \t]*Duplex: half\b", re.IGNORECASE)
 _CHURNED = re.compile(r"[ \t]*(?:Actor|Partner) Churn State: churned\b")
 _BACK = re.compile(r"[ \t]*MII Status: going back\b")
@@ -84,9 +83,10 @@ def _faults(part: Part, members: Mapping[str, _Member], backups: set[int]) -> It
     """
     for name, one in members.items():
         most = max(other.speed for other in members.values() if other.bond == one.bond)
+        speeds = {from_megabits(one.speed), from_megabits(most)}
         if one.half:
             yield part.event(one.number, one.line, "bond-member-half", name, f"bond member {name}: half duplex")
-        elif 0 < one.speed < most and one.bond not in backups and not {one.speed, most} <= _SPEEDS:
+        elif 0 < one.speed < most and one.bond not in backups and not speeds <= ETHERNET_SPEEDS:
             why = f"bond member {name}: of {one.speed} and {most} Mbps, one is no speed of Ethernet"
             yield part.gap(one.number, why, "dump", how="cat /proc/net/bonding/* again")
         elif 0 < one.speed < most and one.bond not in backups:

@@ -1,5 +1,4 @@
-"""lspci of pciutils, in all verbosities: PCI functions, their position in the tree, and their links (ls-caps.c,
-ls-ecaps.c).
+"""lspci of pciutils, in all verbosities: PCI functions, their place in the tree, their links (ls-caps.c, ls-ecaps.c).
 
 The reader skips the bits of corrected errors (CESta): they stay set until they are cleared, and some are set since boot
 on most machines.
@@ -15,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ....models.facts.machine import Pci
-from ....models.facts.pci_classes import NVIDIA, kind_of
+from ....models.facts.pci_classes import NVIDIA, is_arc, kind_of
 from ....models.facts.pcie_rates import generation
 from ....models.facts.reason import Reason
 from ....models.facts.records import Evidence, NotChecked, Record
@@ -114,10 +113,11 @@ class _Block:
             for name in ("width", "speed", "downgraded"):
                 self.fields.pop(name, None)
         function = Pci(key=self.address, **self.fields)
-        if function.vendor == NVIDIA and kind_of(function) == "gpu":
+        of_nvidia = function.vendor == NVIDIA and kind_of(function) == "gpu"
+        if of_nvidia or is_arc(function):
             self._windows()
-            if self.fields.get("driver") not in (None, *GPU_DRIVERS):
-                del self.fields["driver"], self.cites["driver"]
+        if of_nvidia and self.fields.get("driver") not in (None, *GPU_DRIVERS):
+            del self.fields["driver"], self.cites["driver"]
         if not virtual and (at := is_unbound(text)):
             self.fields["driver"] = ""
             self.cites["driver"] = part.cite(line + text.count("\n", 0, at), text[at:].partition("\n")[0])

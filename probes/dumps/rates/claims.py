@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ....models.facts.averages import median
+from ....models.facts.ethernet import ETHERNET_SPEEDS
 from ....models.facts.network_paths import EXPECTED, NodePair
 from ....models.facts.records import Evidence
 from ...kernel_log.messages import catalog, find_messages
@@ -89,6 +90,12 @@ _EACH = (  # "to device 0, 1, 2 and 3 were 14.2, 57.06, 56.68 and 57.07 respecti
 # What names of machines contain; other words with a number can be those of products
 _MACHINE = re.compile(r"(?i:node|host|server|machine|worker|compute|[dh]gx|gpu-|rack|srv|rail)|(?:[0-9]{1,3}\.){3}")
 
+# What a port negotiated is no rate that a test reached (the catalog has such sentences: said-port-rate)
+_NEGOTIATED = (
+    r"(?<![\w-])(?:(?:re|auto-?)?negotiat\w{1,4}|auto-?neg|connect(?:s|ed)|link(?:s|ed)? (?:speed|is|at|up)"
+    r"|(?:eth[0-9]{1,2}|en[opsx][0-9]\w{0,12}) (?:is |only ){0,2}(?:running|runs|stuck|up|at))(?![\w])"
+)
+
 _PLAIN_NAME = rf"(?:{NUMBERED_NODE}|{NIC}|{NODE})"
 _ENTRY = rf"{_PLAIN_NAME}(?:{BETWEEN}{_PLAIN_NAME})?{CELLS}{RATED}"
 _FEWEST = 3  # entries of a list
@@ -142,7 +149,8 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
         for pattern in _forms(line):
             found = ignoring_case(pattern).search(line[:600])
             if found and (pair := _pair(found, part.cite(number, line))):
-                yield number, pair
+                if not _is_of_port(line, pair):
+                    yield number, pair
                 break
         else:
             if slow := _slowest(line, part.cite(number, line)):
@@ -175,6 +183,11 @@ def _pair(found: re.Match[str], cite: Evidence) -> NodePair | None:
         others=_number(found["usual"]) * of_others,
         cites={"rate": cite, "others": cite},
     )
+
+
+def _is_of_port(line: str, pair: NodePair) -> bool:
+    """Whether the line says what a port negotiated: both numbers are speeds of Ethernet."""
+    return {pair.rate, pair.others} <= ETHERNET_SPEEDS and bool(ignoring_case(_NEGOTIATED).search(line))
 
 
 def _slowest(line: str, cite: Evidence) -> NodePair | None:

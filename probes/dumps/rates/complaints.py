@@ -7,7 +7,7 @@ import re
 from ...parsing.expressions import ignoring_case
 from .words import NUMBER, UNIT
 
-_RATE = rf"(?<![\w.])(?P<own>{NUMBER})[ ]?(?P<unit>{UNIT})(?![\w%])"
+_RATE = rf"(?<![\w.])(?:{NUMBER}[ ]?[-–][ ]?)?(?P<own>{NUMBER})[ ]?(?P<unit>{UNIT})(?![\w%])"
 _TO = (
     r"(?:only|merely|barely|as low as|stuck at|capped at|no more than|not more than|drop(?:s|ped)? to|f[ae]ll(?:s)? to)"
 )
