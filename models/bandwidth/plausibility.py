@@ -2,11 +2,12 @@
 
 Such a rate is the sum of both directions, or its bytes came from a cache. Collectives are not checked: a switch that
 reduces (NVLink SHARP) lifts the bus bandwidth above the link rate. Flows with too little knowledge of their path are
-not checked either.
+not checked either. An exception is a copy between the host and a card: its link is PCIe.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -15,8 +16,10 @@ from msgspec import Struct
 from ..catalog.gpus import product_of
 from ..facts.gpu import Gpu
 from ..facts.machine import Node, Pci
+from ..facts.pcie_rates import rated as pcie_rated
+from ..facts.pcie_rates import speed_of
 from ..facts.records import COLLECTIVES, EGRESS, Flow, Observation
-from ..facts.units import as_gigabytes
+from ..facts.units import BytesPerSecond, as_gigabytes
 from ..graph.fair_share import Share, fill
 from ..graph.flow_paths import hops_of, sub_flows
 from ..graph.routes import rated
@@ -30,6 +33,8 @@ _ABOVE = 1.05
 _BOTH = 2.1  # times the rated rate: the largest sum of both directions
 _ZEROS = 0.05  # share of disk blocks; real data has almost no blocks of zeros
 _MOST_EVIDENCE = 6
+_NEWEST, _LANES = 6, 16  # of PCIe links of cards
+_CARD = re.compile(r"(?i)\b(?:geforce|[rg]tx|quadro|titan|tesla|radeon|arc)\b")  # series of cards
 _BETWEEN = frozenset({"nvlink", "xgmi"})
 _AWAY = ("pcie", "host", "net")  # media on which a copy between GPUs uses no NVLink
 
@@ -119,6 +124,7 @@ def invalid(snapshot: Snapshot) -> Iterator[Finding]:
         elif one.limit:
             kinds[one.flow.op, one.flow.size, one.flow.via, len(one.flow.beside)].append((one, one.limit))
     yield from _of_one_rank(snapshot)
+    yield from _beyond_cards(snapshot)
     for several in kinds.values():
         worst, limit = max(several, key=lambda pair: pair[0].observation.value / pair[1].rate)
         flow, rate = worst.flow, worst.observation.value
@@ -140,6 +146,50 @@ def invalid(snapshot: Snapshot) -> Iterator[Finding]:
             cause=_cause(flow, rate / limit.rate),
             evidence=tuple(one.observation.evidence for one, _ in several[:_MOST_EVIDENCE]),
         )
+
+
+def _beyond_cards(snapshot: Snapshot) -> Iterator[Finding]:
+    """One finding for copies between host and cards whose links the text does not show: faster than such a link."""
+    found: list[tuple[float, BytesPerSecond, Observation]] = []
+    for flow, several in snapshot.observed.items():
+        if isinstance(flow, Flow) and (limit := _of_card(snapshot, flow)) and not hops_of(snapshot.topology, flow):
+            above = (one for one in several if one.quantity == "rate" and one.value > _ABOVE * limit)
+            found += ((one.value / limit, limit, one) for one in above)
+    if found:
+        _, limit, worst = max(found, key=lambda one: one[0])
+        subject = worst.about.subject if isinstance(worst.about, Flow) else "node"
+        yield Finding(
+            code="measurement-invalid",
+            severity="info",
+            confidence="likely",
+            subject=subject,
+            fact=f"a copy reports {as_gigabytes(worst.value)}, the link of the card carries {as_gigabytes(limit)}",
+            message=f"copy {subject} reports {as_gigabytes(worst.value)}, but the link of such a card carries at most "
+            f"{as_gigabytes(limit)}: not judged",
+            expected=limit,
+            observed=worst.value,
+            unit="bytes_per_second",
+            basis="capability",
+            expected_source="the fastest PCIe link of such a card",
+            cause="probably the sum of both directions"
+            if worst.value <= _BOTH * limit
+            else "the copy stayed in a cache or inside the GPU, or the clock stopped before the copy had ended",
+            evidence=tuple(one.evidence for _, _, one in found[:_MOST_EVIDENCE]),
+        )
+
+
+def _of_card(snapshot: Snapshot, flow: Flow) -> BytesPerSecond | None:
+    """The rate of the link between host and GPU, for products that certainly have no other link than PCIe."""
+    gpu = next((gpu for end in flow.ends if (gpu := _gpus(snapshot).get(end))), None)
+    of_host = [end.startswith(("host", "numa", "cpu")) for end in flow.ends]
+    if gpu is None or flow.op != "copy" or flow.beside or len(of_host) != 2 or sum(of_host) != 1:
+        return None
+    product = product_of(gpu, snapshot.of(Pci))
+    if product and (product.c2c_rate or product.link_kind != "nvlink"):
+        return None
+    if product:
+        return pcie_rated(speed_of(product.pcie), product.width)
+    return pcie_rated(speed_of(_NEWEST), _LANES) if _CARD.search(gpu.name or "") else None
 
 
 def _of_one_rank(snapshot: Snapshot) -> Iterator[Finding]:

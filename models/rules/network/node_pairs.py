@@ -138,11 +138,17 @@ def _less_than_expected(own: NodePair) -> Iterator[Finding | NotChecked]:
     )
 
 
-def _alone(snapshot: Snapshot, own: NodePair) -> Iterator[Finding]:
-    """A finding if a node or its adapter is slow in a test of which most nodes have equal results."""
+def _alone(snapshot: Snapshot, own: NodePair) -> Iterator[Finding | NotChecked]:
+    """A finding if a node or its adapter is slow in a test of which most nodes have equal results. A NotChecked if the
+    test has too few of them.
+    """
     same = [one for one in snapshot.of(NodePair).values() if one.b is None and (one.a is None) == (own.a is None)]
     others = [one.rate or 0 for one in same if one.key not in (own.key, EXPECTED)]
     usual = own.others or (median(others) if len(others) >= _FEWEST_OTHERS else 0)
+    if not usual and own.key == next(one.key for one in same if one.key != EXPECTED):
+        why = f"{own.key} reaches {as_gigabytes(own.rate or 0)}, and nothing says what it should reach"
+        how = "add the rates of three others in the same test, or of an earlier one"
+        yield NotChecked(what="NodePair", subject=own.key, reason=Reason.NO_EXPECTATION, detail=why, how=how)
     equal = sum(_SLOW * usual <= rate <= usual / _SLOW for rate in others)
     # Adapters of one machine may belong to two networks: one that differs is a fault, several are not.
     fewest = 0 if own.others else len(others) if own.a is None else _MOST * len(others)

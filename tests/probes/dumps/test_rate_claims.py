@@ -134,3 +134,10 @@ def test_a_low_rate_is_told(form: str, where: str, rate: str) -> None:
 @pytest.mark.parametrize("form", _FINE)
 def test_a_good_rate_is_no_finding(form: str, where: str, rate: str) -> None:
     assert report_of(form.format(where=where, rate=rate) + "\n").findings == ()
+
+
+@pytest.mark.parametrize("name", ["mlx5_0", "node7", "ib0"])
+@pytest.mark.parametrize("rate", ["3 Gb/s", "196 Gb/s", "24.5 GB/s"])
+def test_one_rate_alone_shows_nothing(name: str, rate: str) -> None:
+    assert report_of(f"{name}: {rate}\n").verdict == "unknown"
+    assert report_of(f"| {name} | {rate} |\n").verdict == "unknown"
