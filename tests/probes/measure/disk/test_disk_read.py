@@ -30,6 +30,7 @@ from tests.support.programs.live_probes import LONGEST
 pytestmark = pytest.mark.slow
 
 SIZE = 160 << 20  # bytes: more than the smallest file that is read, and enough of a fast disk
+_TRIES = 5
 
 
 def asked(*args: str) -> list[Record]:
@@ -92,8 +93,18 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def measured(folder: Path) -> list[Observation]:
+    """The answer about a folder. Other tests may take the whole disk for a second, and too little data is no rate."""
+    found: list[Observation] = []
+    for _ in range(_TRIES):
+        found = [one for one in asked("mount", "quick", str(folder)) if isinstance(one, Observation)]
+        if len(found) > 1:
+            break
+    return found
+
+
 def test_the_rate_of_a_file_that_holds_data(data: Path) -> None:
-    rate, moved = (one for one in asked("mount", "quick", str(data)) if isinstance(one, Observation))
+    rate, moved = measured(data)
     assert isinstance(rate.about, Flow)
     assert (rate.about.op, rate.about.ends[1], rate.about.size) == ("read", "host", None)
     assert (rate.quantity, rate.unit, rate.busy, rate.evidence.source) == ("rate", "bytes_per_second", True, "preadv")
@@ -123,7 +134,7 @@ def test_a_file_of_zeros_is_told_apart(data: Path) -> None:
         stream.write(bytes(SIZE))
         os.fsync(stream.fileno())
     os.utime(file, (0, 0))
-    zeros = [one for one in asked("mount", "quick", str(data)) if isinstance(one, Observation) and one.unit == "share"]
+    zeros = [one for one in measured(data) if one.unit == "share"]
     assert [(one.quantity, one.value) for one in zeros] == [("zeros", 1.0)]
 
 
