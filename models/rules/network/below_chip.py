@@ -1,4 +1,5 @@
-"""Ports in dumps that run far below what their adapter's chip can do, if nothing else in the text says why.
+"""Ports in dumps that run far below what their adapter's chip can do, if nothing else in the text says why, and tests
+that reach far less than their port.
 
 Cards of one chip have several rates, and a port can be cabled to a slower switch. So it is a gap, never a finding.
 """
@@ -10,11 +11,12 @@ from collections.abc import Iterator, Mapping
 
 from ...facts.machine import Node, Port, Rdma
 from ...facts.reason import Reason
-from ...facts.records import NotChecked
+from ...facts.records import Flow, NotChecked, Observation
 from ...facts.units import as_gigabits, from_gigabits
 from ...inventory.snapshot import Snapshot
+from ...report import Finding
 from ..core.rule import Rule
-from ..core.wording import gap, titled
+from ..core.wording import cited, gap, titled
 from .port_claims import rate_claim
 from .ports import function_of, up
 
@@ -31,6 +33,7 @@ _RATES: Mapping[int, tuple[str, int]] = {
 }
 _FABRIC_ONLY = 4129  # older chips are on many Ethernet cards of 10 and 25 Gb/s
 _HALF = 0.5  # cards of half the rate are common, ConnectX-7 of 200 Gb/s: the text does not say which card it is
+_LARGE = 1 << 16  # bytes of a message that fills a link
 _HOW = "ibstat of an equal node; mlxlink -d DEVICE -m -e (the rates of the port, of the cable and of the other end)"
 
 
@@ -62,4 +65,41 @@ def below(snapshot: Snapshot, port: Port) -> Iterator[NotChecked]:
         yield from gap(snapshot, "Port.rate", port.key, Reason.INCOMPLETE, why, _HOW)
 
 
-RULES = (Rule("nic-rate-low", Port, ("rate",), below, is_unsupported),)
+def is_tested(snapshot: Snapshot, port: Port) -> bool:
+    """Select ports without a known place over which a test ran."""
+    return function_of(snapshot, port) is None and any(_is_of(one, port) for one in snapshot.observations)
+
+
+def below_rate(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
+    """A test of the port's RDMA device with large messages reaches less than half of the port's rate."""
+    measured = [one for one in snapshot.observations if _is_of(one, port)]
+    best = max(measured, key=lambda one: one.value, default=None)
+    if best is None or port.rate is None or best.value >= _HALF * port.rate:
+        return
+    yield Finding(
+        code="bandwidth-low",
+        severity="warning",
+        confidence="possible",
+        subject=port.key,
+        message=f"a test over {port.key} reaches {as_gigabits(best.value)}; the port runs at {as_gigabits(port.rate)}",
+        expected=port.rate,
+        observed=best.value,
+        unit="bytes_per_second",
+        basis="capability",
+        expected_source="the rate of the port",
+        cause="the PCIe link of the adapter, memory of another NUMA node, a single queue pair, or losses on the way",
+        evidence=(best.evidence, *cited(port, "rate")),
+    )
+
+
+def _is_of(one: Observation, port: Port) -> bool:
+    flow = one.about
+    if not isinstance(flow, Flow) or one.quantity != "rate" or port.key not in flow.ends:
+        return False
+    return flow.op in ("write", "read", "send") and (flow.size or 0) >= _LARGE and not flow.beside
+
+
+RULES = (
+    Rule("nic-rate-low", Port, ("rate",), below, is_unsupported),
+    Rule("bandwidth-low", Port, ("rate",), below_rate, is_tested),
+)

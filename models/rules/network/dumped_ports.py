@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ...catalog.log_messages import message
 from ...facts.machine import NcclFailure, Net, Node, Port, Rdma
 from ...facts.reason import Reason
-from ...facts.records import Flow, NotChecked, Observation
+from ...facts.records import NotChecked
 from ...facts.units import as_gigabits, from_gigabits
 from ...inventory.snapshot import Snapshot
 from ...report import COHORT, Basis, Finding, Severity
@@ -33,7 +33,7 @@ _MOST_NETWORKS = 2  # of a machine: one for jobs, one for storage
 _PAIR = "queue pair"  # the failure of NCCL to connect
 _TENTH, _HALF = 0.1, 0.5
 _FAST, _OF_FABRIC = from_gigabits(25), from_gigabits(100)
-_LARGE = 1 << 16  # bytes of a message that fills a link
+_GIGABIT, _OLD = from_gigabits(1), from_gigabits(0.1)
 
 
 def nameless(snapshot: Snapshot, port: AnyPort) -> bool:
@@ -82,11 +82,6 @@ def has_reference(snapshot: Snapshot, port: AnyPort) -> bool:
         return False
     own = isinstance(port, Net) and port.max_speed is not None and port.carrier is True
     return own or _wanted(port) is not None or len(_others(snapshot, port)) + 1 in _EQUAL
-
-
-def is_tested(snapshot: Snapshot, port: Port) -> bool:
-    """Select ports without a known place over which a test ran."""
-    return function_of(snapshot, port) is None and any(_is_of(one, port) for one in snapshot.observations)
 
 
 def down(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding]:
@@ -183,7 +178,7 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding | NotChecked]:
     if usual and rate < usual and len(others) + 1 in _EQUAL and len(rates) == 1:
         yield _slow(port, rate, usual, "warning", f"all {len(others)} others of this kind in the same text")
     elif isinstance(port, Net) and port.max_speed and _is_linked(port) and rate <= _HALF * port.max_speed:
-        far = port.max_speed >= _FAST and rate <= _TENTH * port.max_speed
+        far = rate <= _TENTH * port.max_speed and (port.max_speed >= _FAST or _is_old(snapshot, port))
         yield _slow(port, rate, port.max_speed, "warning" if far else "info", "the modes that the port supports")
         slower = port.partner_speed is not None and port.partner_speed <= rate
         if port.max_speed >= _OF_FABRIC and not far and not slower:
@@ -191,6 +186,15 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding | NotChecked]:
             yield from gap(
                 snapshot, "Net.speed", port.key, Reason.INCOMPLETE, why, "the rate of the port of the switch"
             )
+
+
+def _is_old(snapshot: Snapshot, port: Net) -> bool:
+    """Whether it is the only linked port of a text and runs at a rate that no switch of today has. One pair of wires
+    that is broken lowers a gigabit to it.
+    """
+    others = (one for one in snapshot.of(Net).values() if one.key != port.key and one.speed and up(one) is not False)
+    able = (port.max_speed or 0) >= _GIGABIT and (port.partner_speed or _GIGABIT) >= _GIGABIT
+    return able and (port.speed or 0) <= _OLD and not any(others)
 
 
 def _is_linked(port: Net) -> bool:
@@ -221,35 +225,6 @@ def _slow(port: AnyPort, rate: float, best: float, severity: Severity, source: s
         cause="a cable, transceiver or port at the other end that is of a lower rate, or lanes that did not train",
         evidence=(*cited(port, "rate" if isinstance(port, Port) else "speed"),),
     )
-
-
-def below_rate(snapshot: Snapshot, port: Port) -> Iterator[Finding]:
-    """A test of the port's RDMA device with large messages reaches less than half of the port's rate."""
-    measured = [one for one in snapshot.observations if _is_of(one, port)]
-    best = max(measured, key=lambda one: one.value, default=None)
-    if best is None or port.rate is None or best.value >= _HALF * port.rate:
-        return
-    yield Finding(
-        code="bandwidth-low",
-        severity="warning",
-        confidence="possible",
-        subject=port.key,
-        message=f"a test over {port.key} reaches {as_gigabits(best.value)}; the port runs at {as_gigabits(port.rate)}",
-        expected=port.rate,
-        observed=best.value,
-        unit="bytes_per_second",
-        basis="capability",
-        expected_source="the rate of the port",
-        cause="the PCIe link of the adapter, memory of another NUMA node, a single queue pair, or losses on the way",
-        evidence=(best.evidence, *cited(port, "rate")),
-    )
-
-
-def _is_of(one: Observation, port: Port) -> bool:
-    flow = one.about
-    if not isinstance(flow, Flow) or one.quantity != "rate" or port.key not in flow.ends:
-        return False
-    return flow.op in ("write", "read", "send") and (flow.size or 0) >= _LARGE and not flow.beside
 
 
 def _unequal(snapshot: Snapshot) -> list[Port]:
@@ -295,5 +270,4 @@ RULES = (
     Rule("nic-port-down", Net, ("carrier",), down, one_of_several),
     Rule("nic-rate-low", Port, ("rate",), slow, has_reference),
     Rule("nic-rate-low", Net, ("speed",), slow, has_reference),
-    Rule("bandwidth-low", Port, ("rate",), below_rate, is_tested),
 )

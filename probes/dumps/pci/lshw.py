@@ -1,7 +1,8 @@
-"""`lshw`: the PCI functions of its blocks, and whether a driver claims them.
+"""`lshw`: the PCI functions of its blocks, whether a driver claims them, and the speeds of network devices.
 
 A block begins with `*-display`, or `*-display UNCLAIMED` where no driver is bound (https://ezix.org/src/pkg/lshw,
-src/core/print.cc). Its lines are `name: value`; `bus info` has the address and `configuration` the driver.
+src/core/print.cc). Its lines are `name: value`; `bus info` has the address and `configuration` the driver. Of a network
+device, `size` is the speed and `capacity` the fastest mode (src/core/network.cc).
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ....models.facts.machine import Pci
+from ....models.facts.machine import Net, Pci
 from ....models.facts.pci_classes import AMD, MELLANOX, NVIDIA
 from ....models.facts.records import Evidence, Record
+from ....models.facts.units import from_gigabits, from_megabits
 from ...parsing.nvml_enums import pci_address
 from ..core.fields import FactCollector
 from ..core.part import Part
@@ -21,9 +23,12 @@ from .drivers import DRIVER
 _HEAD = r"[ \t>]*\*-(?P<kind>[a-z0-9][\w-]{1,20})(?::\d{1,3})?(?P<unclaimed>[ ]UNCLAIMED)?(?:[ ]DISABLED)?[ \t]*"
 BEGIN = rf"^{_HEAD.replace('?P<kind>', '?:').replace('?P<unclaimed>', '?:')}\n[ \t>]+(?:description|product|vendor): "
 _BLOCK = re.compile(_HEAD + "$")
-_LINE = re.compile(r"[ \t>]+(?P<name>description|product|vendor|bus info|configuration): (?P<value>\S.{0,200})")
+_NAMES = "description|product|vendor|bus info|configuration|logical name|size|capacity"
+_LINE = re.compile(rf"[ \t>]+(?P<name>{_NAMES}): (?P<value>\S.{{0,300}})")
 _BUS = re.compile(r"pci@([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s*")
 _BOUND = re.compile(rf"\bdriver=({DRIVER.pattern})")
+_LINK = re.compile(r"\blink=(yes|no)\b")
+_SPEED = re.compile(r"(?P<number>[0-9]{1,4}(?:\.[0-9])?)(?P<unit>[MG])bit/s\s*")
 _VENDORS = {"NVIDIA": NVIDIA, "Mellanox": MELLANOX, "Advanced Micro Devices": AMD}
 _CLASSES = {  # names of classes in pci.ids
     "VGA compatible controller": 0x030000,
@@ -35,7 +40,7 @@ _CLASSES = {  # names of classes in pci.ids
 
 
 def read(part: Part) -> Iterator[Record]:
-    """A Pci per block with an address: class, vendor, name and driver ("": no driver claims it)."""
+    """A Pci per block with an address: class, vendor, name and driver ("": no driver claims it). A Net per network."""
     found = FactCollector()
     block: dict[str, tuple[str, Evidence]] = {}
     for number, line in part.lines():
@@ -56,6 +61,21 @@ def _add(found: FactCollector, block: Mapping[str, tuple[str, Evidence]]) -> Non
         return
     for name, (value, where) in block.items():
         found.add(Pci, key, where, **_fields(name, value))
+    if block["head"][0] == "" and "logical name" in block:
+        _add_port(found, block)
+
+
+def _add_port(found: FactCollector, block: Mapping[str, tuple[str, Evidence]]) -> None:
+    """Add the network device of a block, with its speeds and whether it has a link."""
+    device, where = block["logical name"]
+    for name, field in (("size", "speed"), ("capacity", "max_speed")):
+        value, cite = block.get(name, ("", where))
+        if speed := _SPEED.fullmatch(value):
+            rate = (from_gigabits if speed["unit"] == "G" else from_megabits)(float(speed["number"]))
+            found.add(Net, device, cite, **{field: rate})
+    settings, cite = block.get("configuration", ("", where))
+    if link := _LINK.search(settings):
+        found.add(Net, device, cite, carrier=link[1] == "yes")
 
 
 def _fields(name: str, value: str) -> dict[str, Any]:
