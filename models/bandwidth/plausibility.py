@@ -34,7 +34,7 @@ _BOTH = 2.1  # times the rated rate: the largest sum of both directions
 _ZEROS = 0.05  # share of disk blocks; real data has almost no blocks of zeros
 _MOST_EVIDENCE = 6
 _NEWEST, _LANES = 6, 16  # of PCIe links of cards
-_CARD = re.compile(r"(?i)\b(?:geforce|[rg]tx|quadro|titan|tesla|radeon|arc)\b")  # series of cards
+_CARD = r"(?i)\b(?:geforce|[rg]tx|quadro|titan|tesla|radeon|arc)\b"  # series of cards
 _BETWEEN = frozenset({"nvlink", "xgmi"})
 _AWAY = ("pcie", "host", "net")  # media on which a copy between GPUs uses no NVLink
 
@@ -189,7 +189,7 @@ def _of_card(snapshot: Snapshot, flow: Flow) -> BytesPerSecond | None:
         return None
     if product:
         return pcie_rated(speed_of(product.pcie), product.width)
-    return pcie_rated(speed_of(_NEWEST), _LANES) if _CARD.search(gpu.name or "") else None
+    return pcie_rated(speed_of(_NEWEST), _LANES) if re.search(_CARD, gpu.name or "") else None
 
 
 def _of_one_rank(snapshot: Snapshot) -> Iterator[Finding]:

@@ -43,14 +43,14 @@ def _kind(code: int | None, vendor: int | None, device: int | None) -> str:
     return "pci"
 
 
-_ARC = re.compile(r"\bArc (?:Pro )?[AB][0-9]{2,3}\b")
+_ARC = r"\bArc (?:Pro )?[AB][0-9]{2,3}\b"
 
 
 def is_arc(function: Pci) -> bool:
     """Whether it is a card of Intel with memory of its own, by its name in pci.ids: "DG2 [Arc A770]". The GPUs within
     processors are called "Arc Graphics".
     """
-    return function.vendor == INTEL and kind_of(function) == "gpu" and bool(_ARC.search(function.name or ""))
+    return function.vendor == INTEL and kind_of(function) == "gpu" and bool(re.search(_ARC, function.name or ""))
 
 
 def is_network_disk(function: Pci) -> bool:

@@ -21,7 +21,7 @@ from .missing import off_the_bus
 
 _DETAILS = ("aer", "aer corrected")
 _PARTS = ("aer corrected detail", "aer detail")  # names of errors
-_NAME = re.compile(r"\[[ 0-9][0-9]\] (\w+)")
+_NAME = r"\[[ 0-9][0-9]\] (\w+)"
 _RECEIVED = "aer received"
 _KINDS = (*_DETAILS, _RECEIVED, *_PARTS, "surprise down", "aer suppressed")
 # The limit of the counters (pcie.py): 8 a minute on 16 lanes (DCGM's health watch).
@@ -159,7 +159,7 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
     )
     known = {one.key for one in found}
     parts = [one for one in events(snapshot, *_PARTS) if one.subject == subject and one.key not in known]
-    names = dict.fromkeys(name for one in (*found, *parts) for name in _NAME.findall(event_evidence(one).text))
+    names = dict.fromkeys(name for one in (*found, *parts) for name in re.findall(_NAME, event_evidence(one).text))
     kind += f" ({', '.join(names)})" if names else ""
     after = ", and nothing is there now" if _empty(snapshot, subject) else ", and came up again"
     after = "" if _unseen(snapshot, subject) else after

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkgauge.models.catalog import codes
-from linkgauge.models.catalog.log_messages import KERNEL, PROGRAMS, Message, entries, expanded, message, pattern
+from linkgauge.models.catalog.log_messages import KERNEL, PROGRAMS, SAID, Message, entries, expanded, message, pattern
 from linkgauge.models.evaluate import evaluate
 from linkgauge.models.facts.machine import Event
 from linkgauge.models.inventory.assemble import assemble
@@ -90,7 +90,8 @@ def test_there_are_many() -> None:
 
 def test_each_row_is_complete() -> None:
     """A row without a code ends others or is needed by others; a row with a code has a severity and a next step."""
-    used = {name for other in ROWS for name in (*other.needs, *other.unless)} | {*ANSWERS, *DESIGNED}
+    said = [message(entry.name) for entry in entries(*SAID)]
+    used = {name for other in (*ROWS, *said) for name in (*other.needs, *other.unless)} | {*ANSWERS, *DESIGNED}
     names = {other.name for other in ROWS}
     for row in ROWS:
         assert {*row.clears, *row.needs} <= names, row.name
