@@ -86,6 +86,7 @@ class Pci(Fact, frozen=True, kw_only=True):
     relaxed_ordering: bool | None = None
     downgraded: tuple[str, ...] | None = None  # "speed", "width": lspci marks them as below this end's maximum
     uncorrected: tuple[str, ...] | None = None  # uncorrectable errors whose status bits lspci shows: "CmpltTO", "DLP"
+    corrected: tuple[str, ...] | None = None  # corrected errors of its link whose status bits lspci shows: "BadTLP"
     acs: tuple[str, ...] | None = None  # Access Control Services that are switched on: "ReqRedir", "CmpltRedir" ...
 
 

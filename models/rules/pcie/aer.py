@@ -19,6 +19,7 @@ from ..core.wording import cited, function_name, location
 _CORRECTABLE = 8 / 60 / 16
 _FEWEST = 8  # fewer errors give no reliable rate
 _ALONE = 500  # errors of one device while most equal devices have hardly any
+_MOST_CITED = 6  # functions
 _ANY = Limit(fewest=1, per_hour=0)
 
 
@@ -127,7 +128,36 @@ def status(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
     )
 
 
+def shows_corrected(snapshot: Snapshot, function: Pci) -> bool:
+    """Select functions of dumps with status bits of corrected errors alone."""
+    return snapshot.origin == "dumps" and bool(function.corrected) and not function.uncorrected
+
+
+def corrected(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
+    """One finding for all functions: links that had errors since the bits were cleared, at boot or long ago."""
+    every = [one for one in snapshot.of(Pci).values() if shows_corrected(snapshot, one)]
+    if function is not every[0]:
+        return
+    name = "a PCI function" if function.vendor is None else function_name(snapshot, function)
+    more = f", and those of {len(every) - 1} more functions" if len(every) > 1 else ""
+    yield Finding(
+        code="pcie-errors",
+        kind="event",
+        severity="info",
+        subject=function.key,
+        subject_name=name,
+        message=f"{name}: status bits of errors that the link corrected are set since they were last cleared: "
+        f"{', '.join(function.corrected or ())}{more}",
+        observed=", ".join(function.corrected or ()),
+        cause="single errors when the link trained; if the bits come back soon after they were cleared, its signal",
+        location=location(function, snapshot),
+        evidence=tuple(cite for one in every[:_MOST_CITED] for cite in cited(one, "corrected")),
+        remedy="Clear the bits (setpci), and look again after a job: bits that stay clear need nothing.",
+    )
+
+
 RULES = (
     Rule("pcie-errors", Pci, ("aer_correctable?", "aer_nonfatal?", "aer_fatal?"), errors, has_counters),
     Rule("pcie-errors", Pci, ("uncorrected",), status, shows_status),
+    Rule("pcie-errors", Pci, ("corrected",), corrected, shows_corrected),
 )

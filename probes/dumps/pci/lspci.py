@@ -1,7 +1,6 @@
 """lspci of pciutils, in all verbosities: PCI functions, their place in the tree, their links (ls-caps.c, ls-ecaps.c).
 
-The reader skips the bits of corrected errors (CESta): they stay set until they are cleared, and some are set since boot
-on most machines.
+Of the bits of corrected errors (CESta) the reader takes those of the link: others are set since boot on most machines.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ...parsing.parsers import pcie_width
 from ..core.part import Part
 from ..core.pci_words import class_of, identity
 from .drivers import GPU_DRIVERS, driver
-from .lspci_errors import DEVICE, DEVICE_STATUS, NAME, STATUS, of_device, uncorrected
+from .lspci_errors import ERRORS
 from .lspci_excerpts import ANY_LINE, LINK_ROW, NO_HEADER, end_of_function, size_of, without_address
 from .lspci_gaps import gaps, is_unbound, without_state
 from .lspci_hex import ROW, SETPCI, registers, space_of, verbose
@@ -244,8 +243,7 @@ _DRIVER = "Kernel driver in use:"
 _READERS: Mapping[str, tuple[tuple[re.Pattern[str], _Parse], ...]] = {
     "LnkCap:": ((_CAPABLE, _capability),),
     "LnkSta:": ((_STATUS, _status),),
-    DEVICE: ((DEVICE_STATUS, of_device),),  # before those of the extended capability, which name the errors
-    NAME: ((STATUS, uncorrected),),
+    **ERRORS,
     "ACSCtl:": ((_ACS, _acs_controls),),
     "RlxdOrd": ((re.compile(r"RlxdOrd([+-])"), _relaxed),),
     " bytes, MaxReadReq ": (

@@ -15,7 +15,8 @@ from ..core.part import Part
 Readers = Mapping[str, tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Mapping[str, Any]]], ...]]
 
 _NAMES = (
-    "LnkCap:|LnkSta:|UESta:|ACSCtl:|NUMA node|IOMMU group|Physical Slot:|DeviceName:|Kernel driver in use:|Subsystem:"
+    "LnkCap:|LnkSta:|UESta:|CESta:|ACSCtl:|NUMA node|IOMMU group|Physical Slot:|DeviceName:|Kernel driver in use:"
+    "|Subsystem:"
 )
 _ONCE = re.compile(rf"^[ \t]*({_NAMES}|Control: I/O|DevCtl:|Bus:|DevCap:|LnkCtl:)[^\n]*", re.MULTILINE)
 # Lines near the beginning of a function, and lines near its end: lspci.c (show_terse, show_verbose, show_kernel) prints
