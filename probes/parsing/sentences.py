@@ -129,6 +129,9 @@ _WHY = (  # questions of people who have the fault
 )
 # Between the columns of tools and of CSV, and NCCL's prefix
 _COLUMNS = r"\t|[ ]{3}|[ ]: |^\S{1,40}:[0-9]+:[0-9]+ \[|(?:[^,]{1,40},[ ]?){10}"
+# The titles of issues
+_TITLE = r"^[#\s>*]{0,6}(?:\[(?:bug|issue|problem|question|help)[^\]\n]{0,20}\]|(?:bug|issue|problem|question):)"
+_WISH = r"^[#\s>*]{0,6}\[?(?:feature(?: request)?|enhancement|proposal|rfc|docs?)(?:\]|:)"
 _DEFINES = (
     r"(?<!which )\bmeans (?:that )?(?:an?|the) |\b(?:returns|prints|logs|reports) \S{3,60} (?:if|when) (?:an?|the) "
 )
@@ -198,8 +201,9 @@ def is_definition(line: str) -> bool:
 def is_prose(line: str) -> bool:
     """Whether a line is a sentence of a person, not a row of a tool."""
     words, little = (ignoring_case(text).findall(line) for text in (_WORDS, _LITTLE))
-    enough = (len(words) > 3 and len(little) > 1) or bool(ignoring_case(_WITHOUT_BLANKS).search(line))
-    return enough and not ignoring_case(_COLUMNS).search(line.strip())
+    titled = bool(little) and bool(ignoring_case(_TITLE).search(line))
+    enough = (len(words) > 3 and (len(little) > 1 or titled)) or bool(ignoring_case(_WITHOUT_BLANKS).search(line))
+    return enough and not any(ignoring_case(one).search(line.strip()) for one in (_COLUMNS, _WISH))
 
 
 def is_sentence(text: str) -> bool:
