@@ -185,8 +185,8 @@ def _of_card(snapshot: Snapshot, flow: Flow) -> BytesPerSecond | None:
     if gpu is None or flow.op != "copy" or flow.beside or len(of_host) != 2 or sum(of_host) != 1:
         return None
     product = product_of(gpu, snapshot.of(Pci))
-    if product and (product.c2c_rate or product.link_kind != "nvlink"):
-        return None
+    if product and (product.c2c_rate or product.link_kind != "nvlink" or "SXM2" in product.name):
+        return None  # POWER processors have NVLinks to SXM2
     if product:
         return pcie_rated(speed_of(product.pcie), product.width)
     return pcie_rated(speed_of(_NEWEST), _LANES) if re.search(_CARD, gpu.name or "") else None

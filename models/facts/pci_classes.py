@@ -43,14 +43,15 @@ def _kind(code: int | None, vendor: int | None, device: int | None) -> str:
     return "pci"
 
 
-_ARC = r"\bArc (?:Pro )?[AB][0-9]{2,3}\b"
+_ARC = r"\bArc (?:Pro )?(?:A[3-7]|B[56])[0-9]{1,2}M?\b"
 
 
 def is_arc(function: Pci) -> bool:
-    """Whether it is a card of Intel with memory of its own, by its name in pci.ids: "DG2 [Arc A770]". The GPUs within
-    processors are called "Arc Graphics".
+    """Whether it is a card of Intel with memory of its own, by its name in pci.ids: "DG2 [Arc A770]". GPUs within
+    processors are on bus 0: "Arc Graphics", "Arc B390".
     """
-    return function.vendor == INTEL and kind_of(function) == "gpu" and bool(re.search(_ARC, function.name or ""))
+    card = function.vendor == INTEL and kind_of(function) == "gpu" and not function.key.startswith("0000:00:")
+    return card and bool(re.search(_ARC, function.name or ""))
 
 
 def is_network_disk(function: Pci) -> bool:

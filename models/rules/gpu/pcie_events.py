@@ -158,9 +158,10 @@ def _error(snapshot: Snapshot, subject: str, severity: Severity, event: Event, f
         event.kind or "", "fatal bus errors" if event.fatal else "uncorrected bus errors"
     )
     known = {one.key for one in found}
-    parts = [one for one in events(snapshot, *_PARTS) if one.subject == subject and one.key not in known]
+    kind_of_parts = _PARTS[0] if event.kind == "aer corrected" else _PARTS[1]
+    parts = [one for one in events(snapshot, kind_of_parts) if one.subject == subject and one.key not in known]
     names = dict.fromkeys(name for one in (*found, *parts) for name in re.findall(_NAME, event_evidence(one).text))
-    kind += f" ({', '.join(names)})" if names else ""
+    kind += f" (among them {', '.join(names)})" if names and event.kind != "surprise down" else ""
     after = ", and nothing is there now" if _empty(snapshot, subject) else ", and came up again"
     after = "" if _unseen(snapshot, subject) else after
     end = after if event.kind == "surprise down" else ""

@@ -26,6 +26,7 @@ from .ports import AnyPort, function_of, real, up
 
 # Software devices, and devices of containers and virtual machines
 _SOFTWARE = re.compile(r"(?:rxe|siw|lo|docker|veth|br|virbr|bond|team|tun|tap|cali|flannel|cni|dummy|wl)")
+_MANAGEMENT = r"(?:bmc|usb|idrac|ilo|ipmi|mgmt)"
 _EQUAL = (4, 8, 16)  # ports of a machine of which all are alike; a ninth port may belong to another network
 _FEWEST_WIRED, _FEWEST = 4, 6  # InfiniBand ports, and Ethernet ports with RDMA: some servers leave one without a cable
 _NOT_LINKED = ("Polling", "Disabled", "Sleep", "Down")
@@ -175,7 +176,8 @@ def slow(snapshot: Snapshot, port: AnyPort) -> Iterator[Finding | NotChecked]:
     others = _others(snapshot, port)
     rates = {_rate(one) for one in others if up(one) is not False}  # a port that is down shows the lowest rate
     usual = next(iter(rates), None)
-    if usual and rate < usual and len(others) + 1 in _EQUAL and len(rates) == 1:
+    able = not (isinstance(port, Net) and port.max_speed and rate >= port.max_speed)  # else it is of another product
+    if usual and rate < usual and able and len(others) + 1 in _EQUAL and len(rates) == 1:
         yield _slow(port, rate, usual, "warning", f"all {len(others)} others of this kind in the same text")
     elif isinstance(port, Net) and port.max_speed and _is_linked(port) and rate <= _HALF * port.max_speed:
         far = rate <= _TENTH * port.max_speed and (port.max_speed >= _FAST or _is_old(snapshot, port))
@@ -192,9 +194,10 @@ def _is_old(snapshot: Snapshot, port: Net) -> bool:
     """Whether it is the only linked port of a text and runs at a rate that no switch of today has. One pair of wires
     that is broken lowers a gigabit to it.
     """
-    others = (one for one in snapshot.of(Net).values() if one.key != port.key and one.speed and up(one) is not False)
+    ports: list[AnyPort] = [*snapshot.of(Net).values(), *snapshot.of(Port).values()]
+    others = (one for one in ports if one.key != port.key and (up(one) or _rate(one)) and up(one) is not False)
     able = (port.max_speed or 0) >= _GIGABIT and (port.partner_speed or _GIGABIT) >= _GIGABIT
-    return able and (port.speed or 0) <= _OLD and not any(others)
+    return able and (port.speed or 0) <= _OLD and not any(others) and not re.match(_MANAGEMENT, port.key)
 
 
 def _is_linked(port: Net) -> bool:

@@ -28,9 +28,9 @@ _STAMP = re.compile(
     r"|\[pod/[\w./-]{1,200}\] )"
 )
 _FILE = re.compile(r"(?![0-9]+:)(?:/|\./)?[\w.+-]{1,80}(?:/[\w.+-]{1,80}){0,10}:(?=[\[A-Z<0-9])")
-_TOOL = re.compile(  # a person names the tool before a line of its output
-    r"(?:smartctl|nvme|ibstat|ibv_devinfo|ibqueryerrors|perfquery|ethtool|mlxlink|nvidia-smi|rocm-smi|amd-smi|lspci"
-    r"|dmesg|numactl|dcgmi|mdadm|zpool|ip link|rdma)(?: [\w/-]{1,20}){0,4}"
+_TOOL = re.compile(  # a person names the tool before a line of its output; "nvme: probe of" is a line of the kernel
+    r"(?:smartctl|nvme(?!: probe )|ibstat|ibv_devinfo|ibqueryerrors|perfquery|ethtool|mlxlink|nvidia-smi|rocm-smi"
+    r"|amd-smi|lspci|dmesg|numactl|dcgmi|mdadm|zpool|ip link|rdma)(?: [\w/-]{1,20}){0,4}"
     r" ?(?::|=>|->|→|shows?:?|says:?|prints:?)[ ]{1,4}(?=\S)"
 )
 _RECORD = re.compile(r"\{[^\n]*\"stream\"[^\n]*\}[ \t]*(?:\n|$)")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ....models.facts.ethernet import ETHERNET_SPEEDS
 from ....models.facts.machine import Net, Pci
 from ....models.facts.pci_classes import AMD, MELLANOX, NVIDIA
 from ....models.facts.records import Evidence, Record
@@ -28,6 +29,7 @@ _LINE = re.compile(rf"[ \t>]+(?P<name>{_NAMES}): (?P<value>\S.{{0,300}})")
 _BUS = re.compile(r"pci@([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s*")
 _BOUND = re.compile(rf"\bdriver=({DRIVER.pattern})")
 _LINK = re.compile(r"\blink=(yes|no)\b")
+_DUPLEX = re.compile(r"\bduplex=(half|full)\b")
 _SPEED = re.compile(r"(?P<number>[0-9]{1,4}(?:\.[0-9])?)(?P<unit>[MG])bit/s\s*")
 _VENDORS = {"NVIDIA": NVIDIA, "Mellanox": MELLANOX, "Advanced Micro Devices": AMD}
 _CLASSES = {  # names of classes in pci.ids
@@ -72,10 +74,12 @@ def _add_port(found: FactCollector, block: Mapping[str, tuple[str, Evidence]]) -
         value, cite = block.get(name, ("", where))
         if speed := _SPEED.fullmatch(value):
             rate = (from_gigabits if speed["unit"] == "G" else from_megabits)(float(speed["number"]))
-            found.add(Net, device, cite, **{field: rate})
+            if rate in ETHERNET_SPEEDS:
+                found.add(Net, device, cite, **{field: rate})
     settings, cite = block.get("configuration", ("", where))
     if link := _LINK.search(settings):
-        found.add(Net, device, cite, carrier=link[1] == "yes")
+        duplex = _DUPLEX.search(settings)
+        found.add(Net, device, cite, carrier=link[1] == "yes", duplex=duplex[1] if duplex else None)
 
 
 def _fields(name: str, value: str) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from ....models.facts.ethernet import ETHERNET_SPEEDS
 from ....models.facts.network_paths import EXPECTED, NodePair
 from ....models.facts.records import Evidence
 from ...kernel_log.messages import catalog, find_messages
+from ...kernel_log.said import find_said
 from ...parsing.expressions import ignoring_case
+from ...parsing.sentences import is_prose
 from ..core.part import Part
 from .complaints import COMPLAINT, complaint
 from .contrasts import CONTRAST, contrast, is_limited
@@ -90,11 +92,14 @@ _EACH = (  # "to device 0, 1, 2 and 3 were 14.2, 57.06, 56.68 and 57.07 respecti
 # What names of machines contain; other words with a number can be those of products
 _MACHINE = re.compile(r"(?i:node|host|server|machine|worker|compute|[dh]gx|gpu-|rack|srv|rail)|(?:[0-9]{1,3}\.){3}")
 
-# What a port negotiated is no rate that a test reached (the catalog has such sentences: said-port-rate)
+# What a port negotiated, directly before the rate. It is no rate that a test reached, and the catalog has a row for it.
 _NEGOTIATED = (
-    r"(?<![\w-])(?:(?:re|auto-?)?negotiat\w{1,4}|auto-?neg|connect(?:s|ed)|link(?:s|ed)? (?:speed|is|at|up)"
-    r"|(?:eth[0-9]{1,2}|en[opsx][0-9]\w{0,12}) (?:is |only ){0,2}(?:running|runs|stuck|up|at))(?![\w])"
+    r"(?<![\w-])(?:(?:re|auto-?)?negotiat\w{1,4}|auto-?neg|connect(?:s|ed)|link(?:s|ed)?(?: speed)?"
+    r"|eth[0-9]{1,2}|en[opsx][0-9]\w{0,12}|port|nic|adapter|interface|uplink|network)"
+    rf"(?:[ ](?:only|just|works|up|down|at|to|with|is|ends|itself|running|runs|stuck|{NUMBER}[ ]?{UNIT} or)){{0,5}}"
+    rf"[ ]{NUMBER}[ ]?{UNIT}(?![\w])"
 )
+_ROWS = ("said-port-rate", "said-port-megabits")
 
 _PLAIN_NAME = rf"(?:{NUMBERED_NODE}|{NIC}|{NODE})"
 _ENTRY = rf"{_PLAIN_NAME}(?:{BETWEEN}{_PLAIN_NAME})?{CELLS}{RATED}"
@@ -149,7 +154,7 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
         for pattern in _forms(line):
             found = ignoring_case(pattern).search(line[:600])
             if found and (pair := _pair(found, part.cite(number, line))):
-                if not _is_of_port(line, pair):
+                if not (pair.key == EXPECTED and _is_of_port(line, pair.rate, pair.others)):
                     yield number, pair
                 break
         else:
@@ -157,7 +162,8 @@ def claims(part: Part) -> Iterator[tuple[int, NodePair]]:
                 yield number, slow
             elif (low := complaint(line)) and (factor := factor_of(low["unit"])):
                 rate, cite = _number(low["own"]) * factor, part.cite(number, line)
-                yield number, NodePair(key=EXPECTED, rate=rate, cites={"rate": cite})
+                if not _is_of_port(line, rate):
+                    yield number, NodePair(key=EXPECTED, rate=rate, cites={"rate": cite})
 
 
 def _forms(line: str) -> tuple[str, ...]:
@@ -185,9 +191,10 @@ def _pair(found: re.Match[str], cite: Evidence) -> NodePair | None:
     )
 
 
-def _is_of_port(line: str, pair: NodePair) -> bool:
-    """Whether the line says what a port negotiated: both numbers are speeds of Ethernet."""
-    return {pair.rate, pair.others} <= ETHERNET_SPEEDS and bool(ignoring_case(_NEGOTIATED).search(line))
+def _is_of_port(line: str, *rates: float | None) -> bool:
+    """Whether the line says what a port negotiated, and the catalog reads it: its rates are speeds of Ethernet."""
+    negotiated = {*rates} <= ETHERNET_SPEEDS and is_prose(line) and ignoring_case(_NEGOTIATED).search(line)
+    return bool(negotiated) and any(one.name in _ROWS for one in find_said(line))
 
 
 def _slowest(line: str, cite: Evidence) -> NodePair | None:

@@ -7,9 +7,10 @@ import re
 from ...parsing.expressions import ignoring_case
 from .words import NUMBER, UNIT
 
-_RATE = rf"(?<![\w.])(?:{NUMBER}[ ]?[-–][ ]?)?(?P<own>{NUMBER})[ ]?(?P<unit>{UNIT})(?![\w%])"
+_RATE = rf"(?<![\w.])(?:{NUMBER}[ ]?(?:[-–]|to(?= ))[ ]?)?(?P<own>{NUMBER})[ ]?(?P<unit>{UNIT})(?![\w%])"
 _TO = (
-    r"(?:only|merely|barely|as low as|stuck at|capped at|no more than|not more than|drop(?:s|ped)? to|f[ae]ll(?:s)? to)"
+    r"(?:only|just(?! (?:under|over|above|below|about|short))|merely|barely|as low as|stuck at|capped at"
+    r"|no more than|not more than|drop(?:s|ped)? to|f[ae]ll(?:s)? to)"
 )
 _HOW = r"(?:very|too|so|really|quite|much|way|far|extremely|abnormally|unexpectedly|surprisingly|a bit|rather)"
 _BAD = r"(?:slow(?:er)?|low(?:er)?|poor|bad|degraded|terrible|awful)"

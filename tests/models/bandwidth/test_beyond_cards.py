@@ -40,6 +40,7 @@ def test_more_than_the_link_carries(name: str, way: str, rate: float) -> None:
         ("NVIDIA A100-SXM4-80GB", 26.3),
         ("NVIDIA GeForce RTX 5080", 57.0),
         ("NVIDIA GH200 480GB", 400.0),  # over NVLink-C2C
+        ("Tesla V100-SXM2-32GB", 68.3),  # over NVLink to a POWER9
         ("Some new accelerator", 457.0),
     ],
 )

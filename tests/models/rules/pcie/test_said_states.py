@@ -90,3 +90,8 @@ def test_a_link_that_a_program_misreports(link: str) -> None:
     title, line = "# PCIe Link Speed misreported in 9070xt\n", f"In the tool the link of the card is at {link}\n"
     assert [one.severity for one in report_of(title + line).findings] == []
     assert [one.severity for one in report_of(line).findings] == ["critical"]
+
+
+def test_a_link_that_no_program_misreports() -> None:
+    line = "The GPU link is at x8 instead of x16, and nvidia-smi does not misreport it.\n"
+    assert [one.severity for one in report_of(line).findings] == ["critical"]

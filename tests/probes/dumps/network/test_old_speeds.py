@@ -42,3 +42,18 @@ def test_a_partner_without_gigabit() -> None:
 @pytest.mark.parametrize(("speed", "most"), [(1000, 1000), (2500, 2500), (100, 100)])
 def test_the_fastest_mode(speed: int, most: int) -> None:
     assert found(text(speed, most)) == set()
+
+
+@pytest.mark.parametrize("name", ["bmc0", "usb0"])
+def test_management_ports(name: str) -> None:
+    assert found(text(100, name=name)) == {("nic-rate-low", "info", name)}
+
+
+def test_a_port_beside_an_rdma_port() -> None:
+    rdma = "CA 'mlx5_0'\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n"
+    assert found(rdma + "\n" + text(100)) == {("nic-rate-low", "info", "enp14s0")}
+
+
+def test_a_port_of_another_product_at_its_fastest_mode() -> None:
+    ports = "".join(text(10000, 10000, name=f"eno{number}") for number in (1, 2, 3))
+    assert found(ports + text(1000, name="eno4")) == set()

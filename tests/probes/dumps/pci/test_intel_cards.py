@@ -7,8 +7,13 @@ import pytest
 from tests.support.texts import report_of
 
 CARDS = ("DG2 [Arc A770]", "DG2 [Arc A380]", "Battlemage G21 [Arc B580]", "DG2 [Arc Pro A50]")
-OTHERS = ("Meteor Lake-P [Intel Arc Graphics]", "Raptor Lake-S GT1 [UHD Graphics 770]")
-LSPCI = """45:00.0 VGA compatible controller: Intel Corporation {name} (prog-if 00 [VGA controller])
+OTHERS = (
+    "Meteor Lake-P [Intel Arc Graphics]",
+    "Raptor Lake-S GT1 [UHD Graphics 770]",
+    "Panther Lake [Arc B390]",
+    "Panther Lake [Arc Pro B370]",
+)
+LSPCI = """{address} VGA compatible controller: Intel Corporation {name} (prog-if 00 [VGA controller])
 	Subsystem: Intel Corporation Device 1100
 	Flags: bus master, fast devsel, latency 0, IRQ 90
 	{first}Memory at 82000000 (64-bit, non-prefetchable) [size=16M]
@@ -28,14 +33,15 @@ RESIZED = "[    5.2] xe 0001:03:00.0: [drm] BAR2 resized to 16384M\n"
 @pytest.mark.parametrize("name", CARDS)
 @pytest.mark.parametrize(("size", "codes"), [("256M", {"pcie-bar1-small"}), ("8G", set()), ("16G", set())])
 def test_cards(name: str, size: str, codes: set[str], first: str, second: str) -> None:
-    report = report_of(LSPCI.format(name=name, size=size, first=first, second=second))
+    report = report_of(LSPCI.format(address="45:00.0", name=name, size=size, first=first, second=second))
     assert {one.code for one in report.findings} == codes
     assert all("256 MiB" in one.message for one in report.findings)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_gpus_of_processors(name: str) -> None:
-    assert report_of(LSPCI.format(name=name, size="256M", first="", second="")).findings == ()
+    text = LSPCI.format(address="00:02.0", name=name, size="256M", first="", second="")
+    assert report_of(text).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -44,3 +50,8 @@ def test_the_gpus_of_processors(name: str) -> None:
 def test_a_bridge_without_room(text: str, found: bool) -> None:
     codes = {(one.code, one.severity) for one in report_of(text).findings}
     assert (("pcie-bar1-small", "warning") in codes) == found
+
+
+def test_a_window_that_i915_calls_reduced() -> None:
+    line = "i915 0000:03:00.0: [drm] Using a reduced BAR size of 256MiB. Consider enabling 'Resizable BAR' or similar"
+    assert {(one.code, one.severity) for one in report_of(line + "\n").findings} == {("pcie-bar1-small", "warning")}

@@ -1,0 +1,38 @@
+"""Sentences about failed drives, slow drives and peers that stopped to work, and harmless ones with the same words."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.texts import report_of
+
+FAULTS = (
+    ("Node 7 suffered a hardware failure of its boot NVMe drive", "storage-degraded"),
+    ("我的 NVMe 盘只有 PCIe 3.0 x1 的速度", "storage-slow"),
+    ("PCIe 那边有问题，SSD 的速度只有一半", "storage-slow"),
+    ("NCCL P2P is not working after we set IOMMU and ACS", "p2p-disabled"),
+)
+HARMLESS = (
+    "The RAID protects against hardware failure of one disk.",
+    "Warranty covers hardware failure of the drive.",
+    "The NVMe drive is not detected by the BIOS because the slot is disabled in our config.",
+    "购买的 SSD 只有一半的价格",
+    "硬盘空间只有一半",
+    "SSD 使用率只有一半",
+    "机械硬盘的速度只有 SSD 的一半",
+    "链路：SSD 设计为只有 x1 的速度",
+    "P2P does not work with ACS enabled in general.",
+    "How does ACS affect P2P? P2P does not work when ACS redirects it.",
+    "peer-to-peer file sharing does not work behind the ACS firewall",
+    "P2P DMA between NVMe and NIC is not working with IOMMU in this kernel.",
+)
+
+
+@pytest.mark.parametrize(("text", "code"), FAULTS)
+def test_faults(text: str, code: str) -> None:
+    assert {one.code for one in report_of(text + "\n").findings} == {code}
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_harmless(text: str) -> None:
+    assert report_of(text + "\n").findings == ()
