@@ -48,7 +48,8 @@ _SUPPOSED = (  # before the fault
     r"|sobald)(?![\w-])|\btest_\w|\u5982\u679c|\u662f\u5426"
 )
 _GENERAL = (  # what is true of all machines, by design, or on purpose
-    r"(?<![\w-])(?:(?:occurs?|happens?|fires?|appears?|shows? up|comes? up) (?:when|if)"
+    r"(?<![\w-])(?:an? (?:job|program|process|run) (?:killed|ended|stopped|hit) by"
+    r"|(?:occurs?|happens?|fires?|appears?|shows? up|comes? up) (?:when|if)"
     r"|(?:may|might|(?:would|will|can)(?: usually| often| then))(?! not| be replaced) [a-z]{2,12}"
     r"|will (?:cap|limit|slow|halve|cause|make|lead)|usually|typically|generally|is (?:documented|listed|described) as"
     r"|(?<!which )(?<!that )(?<!this )(?<!it )means?(?! nothing)|is defined|by (?:design|default|purpose)"

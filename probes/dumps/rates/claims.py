@@ -95,8 +95,9 @@ _MACHINE = re.compile(r"(?i:node|host|server|machine|worker|compute|[dh]gx|gpu-|
 # What a port negotiated, directly before the rate. It is no rate that a test reached, and the catalog has a row for it.
 _NEGOTIATED = (
     r"(?<![\w-])(?:(?:re|auto-?)?negotiat\w{1,4}|auto-?neg|connect(?:s|ed)|link(?:s|ed)?(?: speed)?"
-    r"|eth[0-9]{1,2}|en[opsx][0-9]\w{0,12}|port|nic|adapter|interface|uplink|network)"
-    rf"(?:[ ](?:only|just|works|up|down|at|to|with|is|ends|itself|running|runs|stuck|{NUMBER}[ ]?{UNIT} or)){{0,5}}"
+    r"|eth[0-9]{1,2}|en[opsx][0-9]\w{0,12}|port|nic|adapter|interface|uplink|network|speed)"
+    rf"(?:[ ](?:only|just|works|goes|went|falls?|fell|drop(?:s|ped)?|back|up|down|at|to|with|is|ends|itself|running"
+    rf"|runs|stuck|{NUMBER}[ ]?{UNIT} or)){{0,5}}"
     rf"[ ]{NUMBER}[ ]?{UNIT}(?![\w])"
 )
 _ROWS = ("said-port-rate", "said-port-megabits")

@@ -31,3 +31,14 @@ def test_one_that_is_missing(text: str) -> None:
 )
 def test_one_that_nothing_needs(text: str) -> None:
     assert report_of(text + "\n").findings == ()
+
+
+def test_one_that_finds_no_switch() -> None:
+    title = "# The fabric manager failed to start on our server with NV_WARN_NOTHING_TO_DO\n"
+    log = (
+        "Nov 15 14:15:47 n7 nv-fabricmanager[4177]: request to query NVSwitch device information from NVSwitch driver "
+        "failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]\n"
+    )
+    report = report_of(title + log)
+    assert {one.code for one in report.findings} == {"not-enough-evidence"}
+    assert report.verdict == "unknown"

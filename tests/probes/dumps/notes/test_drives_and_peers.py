@@ -36,3 +36,26 @@ def test_faults(text: str, code: str) -> None:
 @pytest.mark.parametrize("text", HARMLESS)
 def test_harmless(text: str) -> None:
     assert report_of(text + "\n").findings == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A job killed by `CUDA error: uncorrectable NVLink error detected during the execution` names no link.",
+        "hwmc GPU2: unable to get the fan speed of this card",
+        "amd-smi reports that the card is THROTTLED at idle because it trusts an always-set bit",
+    ],
+)
+def test_general_statements_and_states_at_rest(text: str) -> None:
+    assert {one.severity for one in report_of(text + "\n").findings} <= {"info"}
+
+
+@pytest.mark.parametrize("size", ["254GB", "64 GiB", "128G"])
+@pytest.mark.parametrize("form", ["/dev/shm space of {}", "/dev/shm has {}", "/dev/shm is about {}"])
+def test_a_bus_error_beside_a_large_shm(form: str, size: str) -> None:
+    error = (
+        "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm)."
+    )
+    report = report_of(f"{error}\nWe have {form.format(size)} in the container.\n")
+    assert [one.code for one in report.findings] == ["not-enough-evidence"]
+    assert report.verdict == "unknown"
