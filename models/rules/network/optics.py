@@ -44,9 +44,8 @@ def outside(snapshot: Snapshot, module: Optics) -> Iterator[Finding]:
 
 
 def _values(module: Optics) -> str:
-    """The values of which the alarms speak: "; Laser output power: 0.1023 mW / -9.90 dBm"."""
-    lines = (" ".join(line.split()).replace(" :", ":") for line in (module.measured or ())[:_MOST_NAMED])
-    return "".join(f"; {line}" for line in lines)
+    """The values of which the alarms speak: "; laser output power: 0.1023 mW / -9.90 dBm"."""
+    return "".join(f"; {value}" for value in (module.measured or ())[:_MOST_NAMED])
 
 
 def _case(found: tuple[str, ...]) -> str | None:

@@ -68,6 +68,7 @@ class _Module(Struct):
     first: Evidence
     flags: dict[str, tuple[str, bool, Evidence]] = field(default_factory=dict)  # by name: grade, on
     values: dict[str, tuple[str, float, Evidence]] = field(default_factory=dict)  # by name with lane: plain name
+    printed: dict[str, str] = field(default_factory=dict)  # the values as the tool prints them, by name with lane
     limits: dict[tuple[str, str, str], float] = field(default_factory=dict)  # by name, side, grade
     details: dict[str, str] = field(default_factory=dict)  # by the name of a flag: its lanes, or the cause of a fault
 
@@ -129,6 +130,7 @@ def _take(module: _Module, name: str, value: str, where: Evidence) -> None:
             module.flags[name] = flag["grade"], value in ("On", "Yes", "true"), where
     elif (measured := _plain(_LANE.sub("", name))) in _MEASURED and (number := _NUMBER.match(value)):
         module.values.setdefault(name, (measured, float(number[1]), where))
+        module.printed.setdefault(name, value)
 
 
 def _plain(name: str) -> str:
@@ -152,20 +154,20 @@ def _fact(module: _Module) -> Iterator[Record]:
         fields[f"{grade}s"] = tuple(name for name, _ in rows)
         cites[f"{grade}s"] = rows[0][1] if rows else module.first
     flags = [name for name, (_, state, _) in module.flags.items() if state]
-    found = dict.fromkeys(value for flag in flags for value in _measured(module, flag))
+    found = dict.fromkeys(name for flag in flags for name in _measured(module, flag))
     if found:
-        fields["measured"] = tuple(value.text.strip() for value in found)
-        cites["measured"] = next(iter(found))
+        fields["measured"] = tuple(f"{name}: {module.printed[name]}" for name in found)
+        cites["measured"] = module.values[next(iter(found))][2]
     device = module.key.partition("/")[0] if "/" in module.key else None
     yield Optics(key=module.key, net=device, stated=bool(module.flags), cites=cites, **fields)
 
 
-def _measured(module: _Module, flag: str) -> Iterator[Evidence]:
-    """The line of the value of which a flag speaks: of its lane, or the only one."""
+def _measured(module: _Module, flag: str) -> Iterator[str]:
+    """The name of the value of which a flag speaks: of its lane, or the only one."""
     what, lane = _FLAG.fullmatch(flag), _lane(flag)
     found = [
-        where
-        for name, (measured, _, where) in module.values.items()
+        name
+        for name, (measured, _, _) in module.values.items()
         if what and measured == _plain(what["what"]) and (lane is None or lane == _lane(name))
     ]
     yield from found if len(found) == 1 else ()

@@ -38,7 +38,7 @@ _FLAPS = frozenset(("linkflape", "linkflap", "link-flap"))
 _ERROR = frozenset(("errdisabled", "errdisable", "err-disabled", "err-disable", "errdisabl", "hw-failure", "errdisab"))
 _ABSENT = frozenset(("notpresent", "xcvrabsen", "sfpabsent"))  # no module
 _NOBODY = re.compile(
-    r"(?:-{0,2}|n/a|none|.{0,40}\b(?:spare|unused|reserved|free|empty|not used|future|decom\w{0,12}"
+    r"(?:-{0,2}|n(?:/a?)?|none|.{0,40}\b(?:spare|unused|reserved|free|empty|not used|future|decom\w{0,12}"
     r"|off|offline|rma(?:'?d)?|removed?|retired|returned|maint(?:enance)?|powered down|disconnected)\b.{0,60})",
     re.I,
 )

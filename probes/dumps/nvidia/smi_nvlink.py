@@ -48,9 +48,8 @@ _INACTIVE = "<inactive>"
 _MARK = re.compile(r"\[|\(?\.\.|…|<snip", re.IGNORECASE)  # lines are omitted here
 _FEW = 3  # a smaller step of the link number is a damaged line of the same GPU
 _MOST_LINES = 1000  # of one GPU: 36 links with at most 20 counters each
-_WHOLE = (1, 2, 3, 4, 6, 12, 18, 36)  # numbers of links of products
-# Counters of a link by generation. Since NVLink 5 they have other names (nvml_links.py).
-_COUNTERS = {
+_WHOLE = (2, 3, 4, 6, 12, 18, 36)  # numbers of links of products. RTX 20 have one; so has a list that is cut
+_COUNTERS = {  # of a link, by generation. Since NVLink 5 they have other names (nvml_links.py)
     "Replay Errors": "nvlink_replay",
     "Recovery Errors": "nvlink_recovery",
     "CRC Errors": "nvlink_crc",
@@ -97,7 +96,8 @@ class _Listed(Struct):
         """Whether the list has all links. `most`: the length of the longest list in the text."""
         numbers = sorted(self.states)
         counted = numbers == list(range(len(numbers))) and len(numbers) >= max(most, self.least, 1)
-        sized = (len(numbers) == self.least or len(numbers) in _WHOLE) and "GPU-" not in self.name  # a damaged heading
+        sizes = (self.least, *_WHOLE, *((1,) if "RTX 20" in self.name else ()))
+        sized = len(numbers) in sizes and "GPU-" not in self.name  # a damaged heading
         return counted and sized and not self.elided and not self.damaged and self.key != _UNNAMED
 
     def most_active(self, most: int) -> int | None:

@@ -26,7 +26,7 @@ def text(on: int | None, blanks: int) -> str:
 def test_the_lane_and_its_value(lane: int, blanks: int) -> None:
     (found,) = report_of(text(lane, blanks)).findings
     assert f"laser rx power low alarm channel {lane}" in found.message
-    assert f"(Channel {lane}): 0.0001 mW / -40.00 dBm" in found.message
+    assert f"power channel {lane}: 0.0001 mW / -40.00 dBm" in found.message
     assert found.message.count("dBm") == 1
 
 
