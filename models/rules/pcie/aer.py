@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...facts.machine import Pci
 from ...facts.reason import Reason
 from ...facts.records import NotChecked, Observation
 from ...inventory.cohorts import cohort_of
-from ...inventory.snapshot import Snapshot
+from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
 from ..core.counter_windows import HOUR, Limit, Rise, far_above, latest_counter, rises, too_many
 from ..core.rule import Rule
@@ -133,9 +133,14 @@ def shows_corrected(snapshot: Snapshot, function: Pci) -> bool:
     return snapshot.origin == "dumps" and bool(function.corrected) and not function.uncorrected
 
 
+@once_per_snapshot
+def _with_corrected(snapshot: Snapshot) -> Sequence[Pci]:
+    return [one for one in snapshot.of(Pci).values() if shows_corrected(snapshot, one)]
+
+
 def corrected(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
     """One finding for all functions: links that had errors since the bits were cleared, at boot or long ago."""
-    every = [one for one in snapshot.of(Pci).values() if shows_corrected(snapshot, one)]
+    every = _with_corrected(snapshot)
     if function is not every[0]:
         return
     name = "a PCI function" if function.vendor is None else function_name(snapshot, function)
