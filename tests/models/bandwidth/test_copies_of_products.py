@@ -44,7 +44,9 @@ Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)
 @pytest.mark.parametrize(("share", "verdict"), [(0.87, "ok"), (0.44, "unknown"), (0.22, "unknown"), (1.2, "unknown")])
 def test_a_copy_from_the_host_is_judged_where_it_reaches_the_rate(product: Product, share: float, verdict: str) -> None:
     report = report_of(_copies(product, share * rated(speed_of(product.pcie), product.width)))
-    assert (report.verdict, [one.code for one in report.findings]) == (verdict, [])
+    above = share > 1 and product.link_kind == "nvlink" and "SXM2" not in product.name  # which have NVLinks to POWER
+    found = ["measurement-invalid"] if above else []
+    assert (report.verdict, [one.code for one in report.findings]) == (verdict, found)
 
 
 @pytest.mark.parametrize("product", _SWITCHED, ids=lambda one: one.name)
