@@ -38,7 +38,8 @@ _NOT = (
     r"|\u043d\u0435|\u043d\u0435\u0442|\u0431\u0435\u0437)(?![\w-])|n['\u2019]t\b|\u6ca1\u6709|\u5e76\u672a"
 )
 _SUPPOSED = (  # before the fault
-    r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can(?!['\u2019]t)|in case|supposed?|suppose|imagine"
+    r"(?<![\w-])(?:if|whether|unless|until|would|could|might|may|can(?!['\u2019]t| (?:see|confirm) that)"
+    r"|in case|supposed?|suppose|imagine"
     r"|e\.g\.?|for example|such as|make sure|ensure|verify|avoid|prevent|how to|to (?:see|test|check)"
     r"|as soon as (?:an?|any)|means? that|is defined|(?:check|detect)(?:s|ing)? (?:if|that|when|whether|for)"
     r"|when(?:ever)? (?:an?|any|the|your|it|they|\w{0,12} ?$)|once (?:an?|the|it)|each time|every time"
@@ -49,6 +50,8 @@ _SUPPOSED = (  # before the fault
 )
 _GENERAL = (  # what is true of all machines, by design, or on purpose
     r"(?<![\w-])(?:an? (?:job|program|process|run) (?:killed|ended|stopped|hit) by"
+    r"|can (?:also )?be (?:throttled|slowed|limited|degraded)"
+    r"|(?:i|we)['\u2019 ](?:ha)?ve (?:often|sometimes|occasionally) seen"
     r"|(?:occurs?|happens?|fires?|appears?|shows? up|comes? up) (?:when|if)"
     r"|(?:may|might|(?:would|will|can)(?: usually| often| then))(?! not| be replaced) [a-z]{2,12}"
     r"|will (?:cap|limit|slow|halve|cause|make|lead)|usually|typically|generally|is (?:documented|listed|described) as"

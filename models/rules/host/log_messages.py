@@ -27,8 +27,7 @@ from ..core.rule import Rule
 from ..core.wording import function_name, location
 from ..pcie.said_links import contradicted, is_shown, whole_link
 
-# The case of a warning of NCCL that no row knows (nccl/log_failures.py): no symptom beside a fault that has a name.
-_WARNING = "warning"
+_WARNING = "warning"  # the case of an unknown warning of NCCL: no symptom beside a fault that has a name
 _KIND = "message"
 _FELL_OFF = 79  # Xid
 _OF_GPUS = ("gpu-", "nvlink-", "nvswitch-", "driver-mismatch")
@@ -40,8 +39,9 @@ _GRAVE = re.compile(
     re.IGNORECASE,
 )
 _DOWN, _FLAPPING, _FLAPS = "nic-port-down", "nic-port-flapping", 3  # times in an hour (network/nic_events.py)
+_MEMORY, _LITTLE = "host-memory-errors", 0.98  # of the memory of a node; without one of 32 modules it has 0.97
 _NUMBERS = ("{xid}", "{sxid}")
-# Statements that a state is meant so, and the beginnings of the codes that they concern
+# Statements that a state is meant so, and the beginnings of their codes
 DESIGNED = {
     "by-design-links": ("nvlink-", "bandwidth-low"),
     "no-nvlink": ("nvlink-",),
@@ -119,8 +119,16 @@ def _severity(row: Message, event: Event, names: Set[str | None]) -> Severity:
         return row.severity_alone
     if is_unexplained(row.name) and row.code != NOT_ENOUGH_EVIDENCE and _GRAVE.search(event.text or ""):
         return "warning"
+    if row.code == _MEMORY and _LITTLE <= _share(_values(event)) < 1:
+        return "info"  # a module is a larger part: the configuration was rounded
     many = row.many is not None and _count(event) >= row.many
     return row.severity_of_many if many and row.severity_of_many else row.severity
+
+
+def _share(values: Mapping[str, str]) -> float:
+    """The share of what there should be. 0: the message has no such numbers."""
+    have, want = values.get("have", ""), values.get("want", "")
+    return int(have) / int(want) if have.isdecimal() and want.isdecimal() and int(want) else 0.0
 
 
 def _happened(event: Event) -> int:

@@ -59,3 +59,28 @@ def test_a_bus_error_beside_a_large_shm(form: str, size: str) -> None:
     report = report_of(f"{error}\nWe have {form.format(size)} in the container.\n")
     assert [one.code for one in report.findings] == ["not-enough-evidence"]
     assert report.verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GPUs can be throttled due to thermal conditions without an Xid.",
+        "I've often seen my gpu throttle during benchmarks on another system.",
+        "My motherboard only supports PCIe Gen 3.0, so the graphics card is working at Gen 3.0 speeds (8.0 GT/s)",
+    ],
+)
+def test_what_can_happen_and_what_a_board_supports(text: str) -> None:
+    assert report_of(text + "\n").findings == ()
+
+
+def test_what_one_can_see_is_stated() -> None:
+    found = report_of("You can see that the GPU 1 has 1 Volatile Uncorr. ECC.\n").findings
+    assert [(one.code, one.subject) for one in found] == [("gpu-ecc", "gpu1")]
+
+
+@pytest.mark.parametrize(
+    ("have", "severity"), [(63622, "info"), (62800, "info"), (62000, "warning"), (60000, "warning"), (32000, "warning")]
+)
+def test_memory_that_slurm_misses(have: int, severity: str) -> None:
+    (found,) = report_of(f"slurmctld: error: Node n17 has low real_memory size ({have} < 64000)\n").findings
+    assert (found.code, found.severity) == ("host-memory-errors", severity)
