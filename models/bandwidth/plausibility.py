@@ -21,7 +21,7 @@ from ..facts.pcie_rates import speed_of
 from ..facts.records import COLLECTIVES, EGRESS, Flow, Observation
 from ..facts.units import BytesPerSecond, as_gigabytes
 from ..graph.fair_share import Share, fill
-from ..graph.flow_paths import hops_of, sub_flows
+from ..graph.flow_paths import hops_of, is_of_host, sub_flows
 from ..graph.routes import rated
 from ..graph.topology import Hop
 from ..inventory.snapshot import Snapshot, once_per_snapshot
@@ -181,14 +181,13 @@ def _beyond_cards(snapshot: Snapshot) -> Iterator[Finding]:
 def _of_card(snapshot: Snapshot, flow: Flow) -> BytesPerSecond | None:
     """The rate of the link between host and GPU, for products that certainly have no other link than PCIe."""
     gpu = next((gpu for end in flow.ends if (gpu := _gpus(snapshot).get(end))), None)
-    of_host = [end.startswith(("host", "numa", "cpu")) for end in flow.ends]
-    if gpu is None or flow.op != "copy" or flow.beside or len(of_host) != 2 or sum(of_host) != 1:
+    if gpu is None or not is_of_host(flow):
         return None
     product = product_of(gpu, snapshot.of(Pci))
     if product and (product.c2c_rate or product.link_kind != "nvlink" or "SXM2" in product.name):
         return None  # POWER processors have NVLinks to SXM2
     if product:
-        return pcie_rated(speed_of(product.pcie), product.width)
+        return product.pcie_rate
     return pcie_rated(speed_of(_NEWEST), _LANES) if re.search(_CARD, gpu.name or "") else None
 
 

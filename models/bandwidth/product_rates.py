@@ -14,7 +14,6 @@ from msgspec import Struct
 from ..catalog.gpus import Product, product_of
 from ..facts.gpu import Gpu
 from ..facts.machine import Pci
-from ..facts.pcie_rates import rated, speed_of
 from ..facts.reason import Reason
 from ..facts.records import Flow, NotChecked
 from ..facts.units import as_gigabytes
@@ -126,13 +125,13 @@ def _product(snapshot: Snapshot, end: str) -> Product | None:
 def _has_bridge(snapshot: Snapshot, flow: Flow, product: Product) -> bool:
     """Whether the rate shows an NVLink bridge: it is above that of PCIe. Other pairs of the machine may have none."""
     seen = best_observations(snapshot).get(flow)
-    return seen is not None and seen.value > _ABOVE * rated(speed_of(product.pcie), product.width)
+    return seen is not None and seen.value > _ABOVE * product.pcie_rate
 
 
 def _link(product: Product, between: bool, bridge: bool) -> tuple[str, float]:
     """Grade and rated rate of the links to other GPUs or to the host; an empty grade where they may be absent."""
     if not between:
-        able = rated(speed_of(product.pcie), product.width)
+        able = product.pcie_rate
         return ("", 0.0) if product.c2c_rate else (f"pcie{product.pcie}x{product.width}", able)
     if (product.bridged and not bridge) or not product.links or not product.link_rate or product.link_version is None:
         return "", 0.0

@@ -11,6 +11,8 @@ import msgspec
 
 from ..facts.gpu import Gpu
 from ..facts.machine import Pci
+from ..facts.pcie_rates import rated, speed_of
+from ..facts.units import BytesPerSecond
 from ..site.schema import Count, Positive, Text
 from . import load
 
@@ -35,6 +37,11 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     memory: Count | None = None  # bytes
     memory_rate: Positive | None = None
     memory_kind: Literal["hbm", "gddr", "lpddr"]
+
+    @property
+    def pcie_rate(self) -> BytesPerSecond:
+        """The data rate of its complete PCIe link: bytes per second in one direction."""
+        return rated(speed_of(self.pcie), self.width)
 
 
 class _Gpus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

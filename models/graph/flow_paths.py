@@ -19,6 +19,12 @@ SubFlow: TypeAlias = tuple[Route, ...]
 _PEERS = ("nvlink", "xgmi")
 
 
+def is_of_host(flow: Flow) -> bool:
+    """Whether it is a copy between host memory and a device, and no other flow runs beside it."""
+    of_host = [end.startswith(("host", "numa", "cpu")) for end in flow.ends]
+    return flow.op == "copy" and len(of_host) == 2 and sum(of_host) == 1 and not flow.beside
+
+
 def sub_flows(topology: Topology, flow: Flow, rate: RateOf = rated) -> tuple[SubFlow, ...]:
     """The sub-flows of a flow; empty if there is no path. `rate` gives the rate left on a hop, as in routes()."""
     if flow.op in COLLECTIVES:

@@ -27,7 +27,7 @@ from ...facts.pcie_rates import rated, speed_of
 from ...facts.reason import Reason
 from ...facts.records import Flow, NotChecked, Observation
 from ...facts.units import as_gigabytes
-from ...graph.flow_paths import hops_of
+from ...graph.flow_paths import hops_of, is_of_host
 from ...inventory.snapshot import Snapshot
 from ...report import COHORT, Finding
 from ..core.rule import Rule
@@ -80,16 +80,15 @@ def _rates(snapshot: Snapshot) -> Mapping[str, Mapping[str, Observation]]:
 
 
 def _is_copy(flow: Flow) -> bool:
-    of_host = [end.startswith(("host", "numa", "cpu")) for end in flow.ends]
-    with_gpu = len(flow.ends) == 2 and sum(of_host) == 1 and any(end.startswith("gpu") for end in flow.ends)
-    return flow.op == "copy" and with_gpu and not flow.beside and (flow.size is None or flow.size >= _LEAST)
+    with_gpu = is_of_host(flow) and any(end.startswith("gpu") for end in flow.ends)
+    return with_gpu and (flow.size is None or flow.size >= _LEAST)
 
 
 def _expected(snapshot: Snapshot, gpu: str, one: Observation, best: Observation) -> tuple[float, str]:
     """The rate of which the copy reaches only a small part, and its source. 0: it does not."""
     known = snapshot.of(Gpu).get(gpu)
     product = product_of(known, {}) if known else None
-    own = rated(speed_of(product.pcie), product.width) if product and not product.c2c_rate else 0.0
+    own = product.pcie_rate if product and not product.c2c_rate else 0.0
     comparable = best.value <= _FASTEST or bool(product and product.c2c_rate)
     if comparable and one.value < _OTHER * best.value and _are_alike(snapshot, gpu, best):
         return best.value, f"the fastest such copy of this node ({best.evidence.source})"
@@ -140,7 +139,7 @@ def slow_peer_copies(snapshot: Snapshot, node: Node) -> Iterator[Finding]:
     one, product = min(slow, key=lambda pair: pair[0].value)
     flow = one.about
     assert isinstance(flow, Flow)
-    own = rated(speed_of(product.pcie), product.width)
+    own = product.pcie_rate
     staged = _peer_rates(snapshot, "host").get(replace(flow, via="host"))
     yield Finding(
         code="bandwidth-low",
