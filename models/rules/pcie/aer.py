@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from ...facts.machine import Pci
 from ...facts.reason import Reason
-from ...facts.records import NotChecked, Observation
+from ...facts.records import Evidence, NotChecked, Observation
 from ...inventory.cohorts import cohort_of
 from ...inventory.snapshot import Snapshot, once_per_snapshot
 from ...report import Finding
@@ -105,27 +107,9 @@ def shows_status(snapshot: Snapshot, function: Pci) -> bool:
 
 def status(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
     """Status bits of uncorrectable errors are set. Nothing says when the errors occurred, so they only inform."""
-    yield NotChecked(
-        what="Pci.aer_nonfatal",
-        subject=function.key,
-        reason=Reason.INCOMPLETE,
-        detail="status bits of errors are set, and the text does not say when the errors occurred",
-        how="dmesg -T | grep -i aer, and grep . /sys/bus/pci/devices/*/aer_dev_nonfatal",
-    )
-    name = "a PCI function" if function.vendor is None else function_name(snapshot, function)
-    yield Finding(
-        code="pcie-errors",
-        kind="event",
-        severity="info",
-        subject=function.key,
-        subject_name=name,
-        message=f"{name}: status bits of uncorrectable errors are set since they were last cleared: "
-        f"{', '.join(function.uncorrected or ())}",
-        observed=", ".join(function.uncorrected or ()),
-        cause="the link's signal: seating, riser, retimer or cable; then the device",
-        location=location(function, snapshot),
-        evidence=cited(function, "uncorrected"),
-    )
+    yield _unknown_time("Pci.aer_nonfatal", function)
+    cause = "the link's signal: seating, riser, retimer or cable; then the device"
+    yield _bits(snapshot, function, "uncorrectable", function.uncorrected or (), cited(function, "uncorrected"), cause)
 
 
 def shows_corrected(snapshot: Snapshot, function: Pci) -> bool:
@@ -138,26 +122,47 @@ def _with_corrected(snapshot: Snapshot) -> Sequence[Pci]:
     return [one for one in snapshot.of(Pci).values() if shows_corrected(snapshot, one)]
 
 
-def corrected(snapshot: Snapshot, function: Pci) -> Iterator[Finding]:
-    """One finding for all functions: links that had errors since the bits were cleared, at boot or long ago."""
+def corrected(snapshot: Snapshot, function: Pci) -> Iterator[Finding | NotChecked]:
+    """One finding for all functions whose links had errors since the bits were cleared, at boot or long ago. If the
+    text shows nothing else of the link, a NotChecked, too.
+    """
     every = _with_corrected(snapshot)
-    if function is not every[0]:
-        return
+    if function.width is None:
+        yield _unknown_time("Pci.aer_correctable", function)
+    if function is every[0]:
+        more = f", and those of {len(every) - 1} more functions" if len(every) > 1 else ""
+        cites = tuple(cite for one in every[:_MOST_CITED] for cite in cited(one, "corrected"))
+        cause = "single errors when the link trained; if the bits come back soon after they were cleared, its signal"
+        found = _bits(snapshot, function, "corrected", function.corrected or (), cites, cause)
+        remedy = "Clear the bits (setpci), and look again after a job: bits that stay clear need nothing."
+        yield replace(found, message=f"{found.message}{more}", remedy=remedy)
+
+
+def _unknown_time(what: str, function: Pci) -> NotChecked:
+    return NotChecked(
+        what=what,
+        subject=function.key,
+        reason=Reason.INCOMPLETE,
+        detail="status bits of errors are set, and the text does not say when the errors occurred",
+        how="dmesg -T | grep -i aer, and grep . /sys/bus/pci/devices/*/aer_dev_*",
+    )
+
+
+def _bits(
+    snapshot: Snapshot, function: Pci, kind: str, names: tuple[str, ...], cites: tuple[Evidence, ...], cause: str
+) -> Finding:
     name = "a PCI function" if function.vendor is None else function_name(snapshot, function)
-    more = f", and those of {len(every) - 1} more functions" if len(every) > 1 else ""
-    yield Finding(
+    return Finding(
         code="pcie-errors",
         kind="event",
         severity="info",
         subject=function.key,
         subject_name=name,
-        message=f"{name}: status bits of errors that the link corrected are set since they were last cleared: "
-        f"{', '.join(function.corrected or ())}{more}",
-        observed=", ".join(function.corrected or ()),
-        cause="single errors when the link trained; if the bits come back soon after they were cleared, its signal",
+        message=f"{name}: status bits of {kind} errors are set since they were last cleared: {', '.join(names)}",
+        observed=", ".join(names),
+        cause=cause,
         location=location(function, snapshot),
-        evidence=tuple(cite for one in every[:_MOST_CITED] for cite in cited(one, "corrected")),
-        remedy="Clear the bits (setpci), and look again after a job: bits that stay clear need nothing.",
+        evidence=cites,
     )
 
 

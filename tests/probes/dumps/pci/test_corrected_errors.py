@@ -28,3 +28,11 @@ def test_many_functions_are_one_finding() -> None:
     report = report_of("\n".join(text((False, True) * 3, f"{bus:02x}:00.0") for bus in range(16)))
     (found,) = (one for one in report.findings if one.code == "pcie-errors")
     assert "15 more functions" in found.message
+
+
+@pytest.mark.parametrize(("link", "verdict"), [("", "unknown"), ("\t\tLnkCap:\tSpeed 16GT/s, Width x16\n", "ok")])
+def test_bits_alone_show_no_sound_link(link: str, verdict: str) -> None:
+    state = link.replace("LnkCap", "LnkSta")
+    first, last = text((False, True) * 3).split("\n", 1)
+    assert report_of(f"{first}\n{link}{state}{last}").verdict == verdict
+    assert report_of(last).verdict == "unknown"
