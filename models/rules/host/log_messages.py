@@ -28,18 +28,16 @@ from ..core.wording import function_name, location
 from ..pcie.said_links import contradicted, is_shown, whole_link
 
 _WARNING = "warning"  # the case of an unknown warning of NCCL: no symptom beside a fault that has a name
-_KIND = "message"
-_FELL_OFF = 79  # Xid
+_KIND, _FELL_OFF = "message", 79  # Xid
 _OF_GPUS = ("gpu-", "nvlink-", "nvswitch-", "driver-mismatch")
 _STATES = ("gpu-missing", "gpu-driver-failed")  # the driver shows whether they hold
 # Words with which a driver states a failure of hardware or firmware, also in lines that linkgauge does not know.
 _GRAVE = re.compile(
-    r"(?<!non-)\b(?:fatal|unrecover(?:ed|able)|uncorrect(?:ed|able)|hardware (?:error|failure)|not respon\w{2,6}"
-    r"|(?:un|non-)responsive|hung|dead|overheat(?:ed|ing)|fell off|fallen off)\b",
-    re.IGNORECASE,
+    r"(?i)(?<!non-)\b(?:fatal|unrecover(?:ed|able)|uncorrect(?:ed|able)|hardware (?:error|failure)|not respon\w{2,6}"
+    r"|(?:un|non-)responsive|hung|dead|overheat(?:ed|ing)|fell off|fallen off)\b"
 )
 _DOWN, _FLAPPING, _FLAPS = "nic-port-down", "nic-port-flapping", 3  # times in an hour (network/nic_events.py)
-_MEMORY, _LITTLE = "host-memory-errors", 0.98  # of the memory of a node; without one of 32 modules it has 0.97
+_MEMORY, _LITTLE = "host-memory-errors", 0.98  # of the memory of a node; one of 32 modules is 0.03
 _NUMBERS = ("{xid}", "{sxid}")
 # Statements that a state is meant so, and the beginnings of their codes
 DESIGNED = {
@@ -47,7 +45,9 @@ DESIGNED = {
     "no-nvlink": ("nvlink-",),
     "no-nvlink-bridge": ("nvlink-",),
     "by-design-lanes": ("pcie-link-",),
+    "misreported-link": ("pcie-link-",),
     "geforce-peers": ("p2p-disabled",),
+    **dict.fromkeys(("no-nvswitch", "fm-nothing-to-do"), ("fabric-manager-down",)),
 }
 _STARTS = "gpu init failed"  # the events that name the GPU of a driver's own number
 
