@@ -11,7 +11,7 @@ class Optics(Fact, frozen=True, kw_only=True):
     net: str | None = None  # key of the Net fact
     alarms: tuple[str, ...] | None = None  # values beyond the module's alarm thresholds; (): none
     warnings: tuple[str, ...] | None = None  # values beyond its warning thresholds; (): none
-    measured: tuple[str, ...] | None = None  # the values of which they speak: "laser output power: 0.1023 mW"
+    measured: tuple[str, ...] | None = None  # the values behind them: "laser output power: 0.1023 mW"
     stated: bool | None = None  # the module states it itself; False: computed from its values and thresholds
 
 

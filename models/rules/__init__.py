@@ -48,7 +48,7 @@ from .host import (
 )
 from .nccl import counted_links, log_failures, version
 from .network import (
-    below_chip,
+    below_rate,
     congestion,
     dumped_counters,
     dumped_ports,
@@ -141,7 +141,7 @@ RULES: tuple[Rule, ...] = (
     *port_counters.RULES,
     *dumped_counters.RULES,
     *dumped_ports.RULES,
-    *below_chip.RULES,
+    *below_rate.RULES,
     *idle_ports.RULES,
     *optics.RULES,
     *cuda_init.RULES,

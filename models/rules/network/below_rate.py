@@ -1,5 +1,5 @@
-"""Ports in dumps that run far below what their adapter's chip can do, if nothing else in the text says why, and tests
-that reach far less than their port.
+"""Ports in dumps that run far below the rate of their chip, if nothing else in the text says why; and tests that reach
+far less than the rate of their port.
 
 Cards of one chip have several rates, and a port can be cabled to a slower switch. So it is a gap, never a finding.
 """

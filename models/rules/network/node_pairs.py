@@ -139,8 +139,8 @@ def _less_than_expected(own: NodePair) -> Iterator[Finding | NotChecked]:
 
 
 def _alone(snapshot: Snapshot, own: NodePair) -> Iterator[Finding | NotChecked]:
-    """A finding if a node or its adapter is slow in a test of which most nodes have equal results. A NotChecked if the
-    test has too few of them.
+    """A finding if a node or its adapter is slow and most other nodes of the test are equal. A NotChecked if the test
+    has too few nodes to compare.
     """
     same = [one for one in snapshot.of(NodePair).values() if one.b is None and (one.a is None) == (own.a is None)]
     others = [one.rate or 0 for one in same if one.key not in (own.key, EXPECTED)]

@@ -44,7 +44,7 @@ def outside(snapshot: Snapshot, module: Optics) -> Iterator[Finding]:
 
 
 def _values(module: Optics) -> str:
-    """The values of which the alarms speak: "; laser output power: 0.1023 mW / -9.90 dBm"."""
+    """The measured values behind the alarms: "; laser output power: 0.1023 mW / -9.90 dBm"."""
     return "".join(f"; {value}" for value in (module.measured or ())[:_MOST_NAMED])
 
 

@@ -40,7 +40,7 @@ class Bare(NamedTuple):
 
 def without_brackets(text: str, whole: Collection[int] = ()) -> Bare | None:
     """The text without such remarks. None: it has none. The lines with the numbers `whole` (from 0) stay: they are
-    messages of programs, some of which end with brackets.
+    messages of programs, and such a message can end with brackets.
     """
     if ")\n" not in text and not text.endswith(")"):
         return None

@@ -163,7 +163,7 @@ def _fact(module: _Module) -> Iterator[Record]:
 
 
 def _measured(module: _Module, flag: str) -> Iterator[str]:
-    """The name of the value of which a flag speaks: of its lane, or the only one."""
+    """The name of the value that a flag compares: that of its lane, or the only one."""
     what, lane = _FLAG.fullmatch(flag), _lane(flag)
     found = [
         name

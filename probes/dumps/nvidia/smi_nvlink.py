@@ -48,7 +48,7 @@ _INACTIVE = "<inactive>"
 _MARK = re.compile(r"\[|\(?\.\.|…|<snip", re.IGNORECASE)  # lines are omitted here
 _FEW = 3  # a smaller step of the link number is a damaged line of the same GPU
 _MOST_LINES = 1000  # of one GPU: 36 links with at most 20 counters each
-_WHOLE = (2, 3, 4, 6, 12, 18, 36)  # numbers of links of products. RTX 20 have one; so has a list that is cut
+_WHOLE = (2, 3, 4, 6, 12, 18, 36)  # numbers of links of products; RTX 20 cards have one link
 _COUNTERS = {  # of a link, by generation. Since NVLink 5 they have other names (nvml_links.py)
     "Replay Errors": "nvlink_replay",
     "Recovery Errors": "nvlink_recovery",

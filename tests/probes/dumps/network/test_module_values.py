@@ -1,4 +1,4 @@
-"""ethtool -m: a flag of a module, and the value of which it speaks."""
+"""ethtool -m: the flags of a module, and the values that they compare."""
 
 from __future__ import annotations
 
